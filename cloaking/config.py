@@ -1,0 +1,268 @@
+"""Command line and TOML in, frozen settings out; everything unknown or impossible is refused, all of it at once."""
+
+import argparse
+import datetime
+import difflib
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cloaking import __version__
+from cloaking.errors import SettingsError
+
+LARGEST_TIE_TOLERANCE = 1e-6
+
+_DESCRIPTION = """\
+Measure Local Cloaking: how many avatars stand at least as close to each original as the avatar made from it. The
+reported figure is the median over the originals; the higher, the harder it is to link an avatar back to its original.
+Both tables hold the coordinates of the anonymization's projected space. A higher k (the number of neighbours that
+avatars are made from) raises it."""
+
+_EPILOG = """\
+example:
+  local-cloaking --originals gold.patients_projected --avatars gold.patients_avatars --id patient_id --ncp 5 \\
+      --min-local-cloaking 6 --output /reports/patients
+
+REF is catalog.schema.table or format:path, such as parquet:s3://bucket/patients, orc:/data/patients, csv:patients.csv
+(UTF-8, header, comma, decimal point, double quotes).
+
+exit codes: 0 done, the gate met or none set; 1 a bug; 2 bad arguments, configuration or data, nothing written;
+3 the gate is not met, everything written."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one run was asked to do; the fields are the long options of the command line."""
+
+    originals: str
+    avatars: str
+    where: str | None = None
+    where_avatars: str | None = None
+    id: tuple[str, ...] = ("id",)
+    made_from: tuple[str, ...] | None = None
+    link: str | None = None
+    by_position: bool = False
+    components: tuple[str, ...] | None = None
+    ncp: int | None = None
+    output: str | None = None
+    counts: str | None = None
+    overwrite: bool = False
+    name: str | None = None
+    run_date: str | None = None
+    group_by: str | None = None
+    min_local_cloaking: float | None = None
+    min_hidden_rate: float | None = None
+    tasks: int | None = None
+    tie_tolerance: float = 1e-12
+    dry_run: bool = False
+    conf: tuple[str, ...] = ()
+
+
+def parse(argv: Sequence[str] | None = None) -> Settings:
+    """Return the settings of a command line (default: this process's).
+
+    Raises:
+        SettingsError: an unknown option or key, a value of the wrong type, options that contradict each other.
+        SystemExit: after --help and --version, with 0.
+    """
+    parser = _parser()
+    given = vars(parser.parse_args(argv))
+    path = given.pop("config", None)
+    values = {**(_read_toml(path, parser) if path is not None else {}), **given}
+    problems = _contradictions(values)
+    if problems:
+        raise SettingsError(*problems)
+    return Settings(**values)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{message}; see --help")
+
+
+def _parser() -> _Parser:
+    """Return the parser; absent options stay absent, so that a TOML key can stand behind each."""
+    parser = _Parser(
+        prog="local-cloaking",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    tables = parser.add_argument_group("tables")
+    tables.add_argument("--originals", metavar="REF", type=_text, help="table of originals, one row each")
+    tables.add_argument("--avatars", metavar="REF", type=_text, help="table of avatars, one row each")
+    tables.add_argument("--where", metavar="SQL", type=_text, help="rows to keep, of both tables")
+    tables.add_argument("--where-avatars", metavar="SQL", type=_text, help="rows to keep of the avatars, if others")
+
+    link = parser.add_argument_group("which avatar was made from which original")
+    link.add_argument("--id", metavar="A[,B]", type=_names, help="the key, in both tables (default: id)")
+    link.add_argument("--made-from", metavar="A[,B]", type=_names, help="the avatars' columns that hold that key instead")
+    link.add_argument("--link", metavar="REF", type=_text, help="link table: original_id, avatar_id, one to one")
+    link.add_argument("--by-position", action="store_true", help="row i belongs to row i, of two single files")
+
+    space = parser.add_argument_group("projected space")
+    space.add_argument("--components", metavar="A,B,C", type=_names, help="default: the numeric columns of the originals")
+    space.add_argument("--ncp", metavar="N", type=_positive, help="take the first N components")
+    space.add_argument(
+        "--tie-tolerance", metavar="T", type=_tolerance, help="relative width of a tie, 0 to 1e-6 (default: 1e-12)"
+    )
+
+    results = parser.add_argument_group("results")
+    results.add_argument("--output", metavar="DIR", type=_text, help="folder or address of report.json")
+    results.add_argument("--counts", metavar="REF", type=_text, help="write the counts of each original too: SENSITIVE")
+    results.add_argument("--overwrite", action="store_true", help="replace an existing --counts table")
+    results.add_argument("--name", type=_text, help="name of the report (default: the originals' REF)")
+    results.add_argument("--run-date", metavar="DATE", type=_date, help="YYYY-MM-DD (default: today, UTC)")
+    results.add_argument("--group-by", metavar="COLUMN", type=_text, help="the figures per group of originals too")
+
+    gate = parser.add_argument_group("gate (none unless set)")
+    gate.add_argument("--min-local-cloaking", metavar="X", type=_threshold, help="fail (exit 3) below X")
+    gate.add_argument("--min-hidden-rate", metavar="Y", type=_percentage, help="fail (exit 3) below Y percent")
+
+    running = parser.add_argument_group("running")
+    running.add_argument("--tasks", metavar="N", type=_positive, help="Spark tasks to count with (default: from the rows)")
+    running.add_argument("--dry-run", action="store_true", help="read and check the tables, print the plan, measure nothing")
+    running.add_argument("--conf", metavar="K=V", action="append", type=_setting, help="Spark setting, repeatable")
+    running.add_argument("--config", metavar="FILE", help="TOML: long options with underscores; the command line wins")
+    running.add_argument("--version", action="version", version=f"local-cloaking {__version__}")
+    return parser
+
+
+def _read_toml(path: str, parser: argparse.ArgumentParser) -> dict[str, Any]:
+    """Return the file's settings, each read as its option would be."""
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"--config {path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--config {path}: not valid TOML: {error}") from None
+
+    options = {action.dest: action for action in parser._actions if action.dest in {f.name for f in fields(Settings)}}
+    values, problems = {}, []
+    for key, value in document.items():
+        if key not in options:
+            near = difflib.get_close_matches(key, options, n=1)
+            hint = f"did you mean {near[0]}?" if near else "keys are the long options with underscores"
+            problems.append(f"--config {path}: unknown key '{key}'; {hint}")
+            continue
+        try:
+            values[key] = _toml_value(options[key], value)
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            problems.append(f"--config {path}: {key}: {error}")
+    if problems:
+        raise SettingsError(*problems)
+    return values
+
+
+def _toml_value(action: argparse.Action, value: Any) -> Any:
+    """Convert a TOML value by the option's own rule; lists hold names, dates may be TOML dates."""
+    read = action.type
+    if read is None:  # a switch
+        if not isinstance(value, bool):
+            raise ValueError("true or false is needed")
+        return value
+    if action.dest == "conf":
+        if not isinstance(value, dict):
+            raise ValueError("a table of Spark settings is needed")
+        return tuple(_setting(f"{k}={v}") for k, v in value.items())
+    if read is _names:
+        names = value if isinstance(value, list) else _names(value) if isinstance(value, str) else None
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise ValueError("a list of names is needed")
+        return tuple(names)
+    if isinstance(value, bool) or not isinstance(value, str | int | float | datetime.date):
+        raise ValueError(f"a {'text' if read is _text else 'single value'} is needed")
+    if read is _text and not isinstance(value, str):
+        raise ValueError("a text in quotes is needed")
+    if read not in (_text, _date) and isinstance(value, str):
+        raise ValueError("a number without quotes is needed")
+    return read(str(value))  # type: ignore[operator]
+
+
+def _contradictions(values: dict[str, Any]) -> list[str]:
+    """Return what the settings lack and where they exclude each other; put tuples in place."""
+    problems = [f"--{name} is missing" for name in ("originals", "avatars") if name not in values]
+    if "output" not in values and not values.get("dry_run"):
+        problems.append("--output is missing: the folder of the report (or give --dry-run)")
+    ways = [name for name in ("made_from", "link", "by_position") if values.get(name)]
+    if len(ways) > 1:
+        problems.append(f"only one of {', '.join('--' + way.replace('_', '-') for way in ways)} can say the link")
+    key, made_from = values.get("id", ("id",)), values.get("made_from")
+    if made_from is not None and len(made_from) != len(key):
+        problems.append(f"--made-from names {len(made_from)} column(s), --id {len(key)}: they must match one by one")
+    if "link" in values and len(key) != 1:
+        problems.append("--link works with a key of one column; put a single key into both tables")
+    if "by_position" in values and "id" in values and values["by_position"]:
+        problems.append("--by-position numbers the rows itself; leave --id out")
+    for option in ("id", "made_from", "components"):
+        repeated = {name for name in values.get(option) or () if values[option].count(name) > 1}
+        if repeated:
+            problems.append(f"--{option.replace('_', '-')} names {', '.join(sorted(repeated))} more than once")
+    if values.get("overwrite") and "counts" not in values:
+        problems.append("--overwrite is about --counts, which is not given")
+    values["conf"] = tuple(values.get("conf", ()))
+    return problems
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError("names separated by commas are needed")
+    return names
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not '{text}'")
+    return number
+
+
+def _number(text: str, largest: float, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and 0 <= number <= largest):
+        raise argparse.ArgumentTypeError(f"{what} is needed, not '{text}'")
+    return number
+
+
+def _threshold(text: str) -> float:
+    return _number(text, math.inf, "a number of at least 0")
+
+
+def _percentage(text: str) -> float:
+    return _number(text, 100, "a percentage from 0 to 100")
+
+
+def _tolerance(text: str) -> float:
+    return _number(text, LARGEST_TIE_TOLERANCE, f"a number from 0 to {LARGEST_TIE_TOLERANCE}")
+
+
+def _date(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a date YYYY-MM-DD is needed, not '{text}'") from None
+
+
+def _setting(text: str) -> str:
+    key, equals, _ = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"KEY=VALUE is needed, not '{text}'")
+    return text

@@ -1,0 +1,121 @@
+"""Originals + avatars -> one row per original with its own avatar's coordinates, under names that cannot clash."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from cloaking.tables import column
+
+ORIGINAL_ID, AVATAR_ID = "original_id", "avatar_id"  # the columns of a link table
+NO_GROUP, OTHER_GROUPS = "(none)", "(other)"
+SMALLEST_GROUP = 100
+
+_ENDS_IN_NUMBER = re.compile(r"(.*?)(\d+)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of both tables that a run uses, by their own names."""
+
+    id: tuple[str, ...]
+    made_from: tuple[str, ...]
+    components: tuple[str, ...]
+    group: str | None = None
+
+    @property
+    def keys(self) -> list[str]:
+        """The internal names of the key columns."""
+        return [f"key_{i}" for i in range(1, len(self.id) + 1)]
+
+    @property
+    def originals(self) -> list[str]:
+        """The internal names of an original's coordinates."""
+        return [f"original_{k}" for k in range(1, len(self.components) + 1)]
+
+    @property
+    def own(self) -> list[str]:
+        """The internal names of an avatar's coordinates."""
+        return [f"own_{k}" for k in range(1, len(self.components) + 1)]
+
+
+def in_order(names: Sequence[str]) -> list[str]:
+    """Sort names that share a prefix and end in a number by that number; all else keeps its place.
+
+    `dim_2` comes before `dim_10`, and `Dim. 1` before `Dim. 2`, whatever the order of the table's columns.
+    """
+    first_place: dict[str, int] = {}
+    places = []
+    for place, name in enumerate(names):
+        match = _ENDS_IN_NUMBER.fullmatch(name)
+        prefix, number = (match[1], int(match[2])) if match else (name, 0)
+        places.append((first_place.setdefault(prefix, place), number, place))
+    return [names[place] for _, _, place in sorted(places)]
+
+
+def by_link_table(avatars: DataFrame, avatar_id: str, link: DataFrame) -> DataFrame:
+    """Give each avatar the column `original_id` of a link table; avatars without a link have null there."""
+    pairs = link.select(ORIGINAL_ID, F.col(AVATAR_ID).alias("_avatar"))
+    rest = [column(name) for name in avatars.columns if name != ORIGINAL_ID]
+    avatars = avatars.select(rest)
+    return avatars.join(pairs, column(avatar_id) == F.col("_avatar"), how="left").drop("_avatar")
+
+
+def originals(table: DataFrame, columns: Columns, groups: Mapping[str, int] | None = None) -> DataFrame:
+    """Select keys, group number and coordinates of the originals; coordinates become double."""
+    group = _group_number(columns.group, groups) if columns.group and groups else F.lit(0)
+    return table.select(
+        *(column(name).alias(key) for name, key in zip(columns.id, columns.keys, strict=True)),
+        group.cast("int").alias("group"),
+        *_coordinates(columns.components, columns.originals),
+    )
+
+
+def avatars(table: DataFrame, columns: Columns) -> DataFrame:
+    """Select the keys of the originals that the avatars were made from, and the avatars' coordinates."""
+    return table.select(
+        *(column(name).alias(key) for name, key in zip(columns.made_from, columns.keys, strict=True)),
+        *_coordinates(columns.components, columns.own),
+    )
+
+
+def link(originals: DataFrame, avatars: DataFrame, columns: Columns, tasks: int) -> DataFrame:
+    """Join both selections on the key, in `tasks` partitions: one row per original, its own avatar beside it.
+
+    A number of partitions that is asked for is kept: adaptive execution would merge them by their bytes, which say
+    nothing of the work that counting makes of them.
+    """
+    left, right = (side.repartition(tasks, *columns.keys) for side in (originals, avatars))
+    return left.join(right, on=columns.keys, how="inner").select(
+        *columns.keys, "group", *columns.originals, *columns.own
+    )
+
+
+def group_label(group: str) -> Column:
+    """Return the group's label as text; null is the group (none)."""
+    return F.coalesce(column(group).cast("string"), F.lit(NO_GROUP))
+
+
+def merge_small_groups(sizes: Mapping[str, int]) -> tuple[list[str], bool]:
+    """Return the labels that stand alone, largest first, and whether the rest is merged into (other).
+
+    Groups under 100 originals are merged; if the rest is under 100 itself, the next smallest group joins it.
+    """
+    alone = sorted((label for label, size in sizes.items() if size >= SMALLEST_GROUP), key=lambda g: (-sizes[g], g))
+    rest = sum(sizes.values()) - sum(sizes[label] for label in alone)
+    merged = rest > 0
+    while merged and rest < SMALLEST_GROUP and alone:
+        rest += sizes[alone.pop()]
+    return alone, merged
+
+
+def _group_number(group: str, numbers: Mapping[str, int]) -> Column:
+    """Return the number of the row's group; labels without a number of their own have that of (other)."""
+    known = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
+    return F.coalesce(F.try_element_at(known, group_label(group)), F.lit(numbers.get(OTHER_GROUPS, 0)))
+
+
+def _coordinates(names: Sequence[str], aliases: Sequence[str]) -> list[Column]:
+    return [column(name).cast("double").alias(alias) for name, alias in zip(names, aliases, strict=True)]

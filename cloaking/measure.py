@@ -1,0 +1,191 @@
+"""Originals and avatars -> Local Cloaking, in Python: link, check, count, summarise."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cloaking import checks, counting, linking
+from cloaking.errors import InputError
+from cloaking.figures import Summary
+from cloaking.kernel import TIE_TOLERANCE
+from cloaking.summary import OVERALL, summarise
+from cloaking.tables import column
+
+log = logging.getLogger(__name__)
+
+GROUPS = 1_000  # the most groups that are told apart
+
+
+@dataclass(frozen=True)
+class LocalCloaking:
+    """What was measured: the figures, and the counts of each original (sensitive).
+
+    `counts` holds the key under its own name, `closer`, `tied` and `cloaking`. It is lazy: each action on it counts
+    again, so write it before you use it twice.
+    """
+
+    summary: Summary
+    counts: DataFrame = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tables that passed every check, ready to be counted."""
+
+    originals: DataFrame = field(repr=False)
+    avatars: DataFrame = field(repr=False)
+    columns: linking.Columns
+    rows: checks.Rows
+    groups: Mapping[int, str]
+    tasks: int
+    tie_tolerance: float
+
+
+def local_cloaking(
+    originals: DataFrame,
+    avatars: DataFrame,
+    *,
+    id: str | Sequence[str] = "id",
+    made_from: str | Sequence[str] | None = None,
+    link: DataFrame | None = None,
+    components: Sequence[str] | None = None,
+    ncp: int | None = None,
+    group_by: str | None = None,
+    tie_tolerance: float = TIE_TOLERANCE,
+    tasks: int | None = None,
+) -> LocalCloaking:
+    """Measure Local Cloaking: the median number of other avatars at least as close to an original as its own.
+
+    Args:
+        originals: one row per original: its key and its coordinates in the projected space.
+        avatars: one row per avatar: the key of the original it was made from, and its coordinates.
+        id: the originals' key, one or more columns; the avatars carry it too.
+        made_from: the avatars' columns that hold that key, where they are called otherwise.
+        link: a table `original_id`, `avatar_id`, one to one, where the avatars have ids of their own.
+        components: the columns to take distances over; unless given, the numeric columns of the originals.
+        ncp: take the first ncp of the components.
+        group_by: a column of the originals; the figures are given per group too.
+        tie_tolerance: relative width of a tie, from 0 to 1e-6.
+        tasks: Spark tasks to count with; unless given, from the number of rows.
+
+    Returns:
+        The figures in `.summary`, the counts of each original in `.counts`.
+
+    Raises:
+        InputError: everything that is wrong with the tables, one line each.
+    """
+    plan = prepare(
+        originals,
+        avatars,
+        id=id,
+        made_from=made_from,
+        link=link,
+        components=components,
+        ncp=ncp,
+        group_by=group_by,
+        tie_tolerance=tie_tolerance,
+        tasks=tasks,
+    )
+    return measure(plan)
+
+
+def prepare(
+    originals: DataFrame,
+    avatars: DataFrame,
+    *,
+    id: str | Sequence[str] = "id",
+    made_from: str | Sequence[str] | None = None,
+    link: DataFrame | None = None,
+    components: Sequence[str] | None = None,
+    ncp: int | None = None,
+    group_by: str | None = None,
+    tie_tolerance: float = TIE_TOLERANCE,
+    tasks: int | None = None,
+    labels: tuple[str, str, str] = ("originals", "avatars", "link"),
+) -> Plan:
+    """Link and check the tables as `local_cloaking` does, without computing a distance; arguments as there.
+
+    `labels` is what messages call the originals, the avatars and the link table.
+    """
+    key = _names(id)
+    avatars_key = _names(made_from) if made_from is not None else key
+    chosen, problems = checks.choose_components(originals, key, group_by, components, ncp)
+    if link is not None:
+        avatars_side = checks.Side(avatars, labels[1], key)
+        id_type = originals.schema[key[0]].dataType if key[0] in originals.columns else None
+        wrong = checks.link_problems(checks.Side(link, labels[2], ()), avatars_side, id_type)
+        if wrong:
+            raise InputError(*problems, *wrong)
+        avatars, avatars_key = linking.by_link_table(avatars, key[0], link), (linking.ORIGINAL_ID,)
+    columns = linking.Columns(key, avatars_key, chosen, group_by)
+    rows = checks.check(
+        checks.Side(originals, labels[0], key),
+        checks.Side(avatars, labels[1], avatars_key),
+        columns,
+        problems,
+        linked_by_table=link is not None,
+    )
+    groups = _groups(originals, group_by, labels[0]) if group_by is not None else {}
+    return Plan(
+        originals=linking.originals(originals, columns, {label: n for n, label in groups.items()}),
+        avatars=linking.avatars(avatars, columns),
+        columns=columns,
+        rows=rows,
+        groups=groups,
+        tasks=tasks or counting.tasks_for(originals.sparkSession, rows.originals),
+        tie_tolerance=tie_tolerance,
+    )
+
+
+def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) -> LocalCloaking:
+    """Count and summarise what `prepare` checked.
+
+    `keep` may store the counts (key, closer, tied, cloaking) and return them as read back; then summarising reads
+    them instead of counting again.
+    """
+    columns = plan.columns
+    linked = linking.link(plan.originals, plan.avatars, columns, plan.tasks)
+    counted = counting.count(linked, plan.avatars, columns, plan.rows.avatars, plan.tie_tolerance)
+    keys = [F.col(key).alias(name) for key, name in zip(columns.keys, columns.id, strict=True)]
+    counts = counted.select(*keys, "closer", "tied", "cloaking")
+    if keep is not None:
+        counts = keep(counts)
+        counted = _grouped_again(counts, plan)
+
+    start = time.monotonic()
+    summary = summarise(counted, plan.rows.originals, plan.rows.avatars, columns.components, plan.groups)
+    if summary.originals != plan.rows.originals:
+        raise InputError(
+            f"originals: {plan.rows.originals:,} rows when checked, {summary.originals:,} when counted; "
+            "measure a snapshot of the table"
+        )
+    log.info("counted: originals=%d seconds=%.1f", summary.originals, time.monotonic() - start)
+    return LocalCloaking(replace(summary, warnings=summary.warnings + plan.rows.warnings), counts)
+
+
+def _grouped_again(counts: DataFrame, plan: Plan) -> DataFrame:
+    """Give stored counts, which hold no groups, the group numbers of their originals."""
+    keys = [column(name).alias(key) for name, key in zip(plan.columns.id, plan.columns.keys, strict=True)]
+    counts = counts.select(*keys, "closer", "tied", "cloaking")
+    if not plan.groups:
+        return counts.withColumn("group", F.lit(OVERALL))
+    groups = plan.originals.select(*plan.columns.keys, "group")
+    return counts.join(groups, on=plan.columns.keys, how="inner")
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _groups(originals: DataFrame, group_by: str, label: str) -> dict[int, str]:
+    """Number the groups that are told apart from 1, the small ones merged."""
+    rows = originals.groupBy(linking.group_label(group_by).alias("label")).count().collect()
+    alone, merged = linking.merge_small_groups({row["label"]: row["count"] for row in rows})
+    if len(alone) > GROUPS:
+        raise InputError(f"{label}: column '{group_by}' has {len(alone):,} groups, at most {GROUPS:,} are told apart")
+    labels = [*alone, *([linking.OTHER_GROUPS] if merged else [])]
+    return dict(enumerate(labels, start=1))

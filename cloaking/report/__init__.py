@@ -1,0 +1,63 @@
+"""Run -> report.json: aggregates only, never a record."""
+
+import json
+from typing import Any
+
+from cloaking.figures import Run, Summary
+
+SCHEMA_VERSION = 1
+
+
+def to_json(run: Run) -> str:
+    """Return the report of one run as JSON, schema version 1."""
+    return json.dumps(as_dict(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def as_dict(run: Run) -> dict[str, Any]:
+    """Return the report's content as plain values, in the order in which it is written."""
+    summary = run.summary
+    interval = summary.interval
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": run.run_id,
+        "name": run.name,
+        "run_at": run.run_at,
+        "run_date": run.run_date,
+        **_figures(summary),
+        "avatars": summary.avatars,
+        "ncp": summary.ncp,
+        "components": list(summary.components),
+        "groups": [{"group": label, **_figures(group)} for label, group in summary.groups.items()],
+        "verdict": run.verdict,
+        "gates": [
+            {"metric": g.metric, "operator": g.operator, "threshold": g.threshold, "value": g.value, "met": g.met}
+            for g in run.gates
+        ],
+        "warnings": [{"code": notice.code, "message": notice.message} for notice in summary.warnings],
+        "inputs": [{"ref": ref, "rows": rows} for ref, rows in run.inputs],
+        "link": {"kind": run.link_kind, "columns": list(run.link_columns)},
+        "interval": interval and {"level": interval.level, "low": interval.low, "high": interval.high},
+        "explained_variance": None,
+        "parameters": dict(run.parameters),
+        "versions": dict(run.versions),
+        "strategy": run.strategy,
+        "seconds": dict(run.seconds),
+    }
+
+
+def _figures(summary: Summary) -> dict[str, Any]:
+    return {
+        "local_cloaking": summary.local_cloaking,
+        "hidden_rate": summary.hidden_rate,
+        "hidden_rate_ties_hide": summary.hidden_rate_ties_hide,
+        "hidden_rate_ties_expose": summary.hidden_rate_ties_expose,
+        "originals": summary.originals,
+        "originals_with_ties": summary.originals_with_ties,
+        "cloaking": {
+            "mean": summary.mean,
+            "min": summary.min,
+            "max": summary.max,
+            "quantiles": {str(share): value for share, value in summary.quantiles.items()},
+            "classes": [{"from": c.low, "to": c.high, "originals": c.originals} for c in summary.classes],
+        },
+    }

@@ -1,0 +1,215 @@
+"""Counts per original -> Summary: exact median by percentile aggregation, hidden rates, quantiles, classes.
+
+Everything comes out of one Spark action over counts of counts, so that the distances are computed once.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from cloaking.figures import CLASSES, QUANTILES, CloakingClass, Interval, Notice, Summary
+
+BUCKET = 12  # bits: counts are told apart exactly only in those ranges of 4,096 that hold a wanted rank
+LEVEL = 0.95
+OVERALL = 0
+_SUMS = ("nearest", "with_ties", "far")
+
+SUSPECT_SHARE = 0.1  # honest links stay under 0.03, half-shuffled ones are above 0.24
+SUSPECT_CHANCE = 0.001
+MANY_TIES = 0.1
+
+
+def summarise(
+    counts: DataFrame,
+    originals: int,
+    avatars: int,
+    components: Sequence[str],
+    groups: Mapping[int, str] | None = None,
+) -> Summary:
+    """Return the exact figures of a table of counts.
+
+    Args:
+        counts: `group` (int, 0 where there are none), `closer`, `cloaking` (bigint), one row per original.
+        originals: the number of originals that the checks saw.
+        avatars: the number of all avatars.
+        components: the names of the components that distances were taken over.
+        groups: the labels of the group numbers from 1 up.
+    """
+    low_rank, high_rank, level = _median_interval(originals)
+    shares = [*QUANTILES, *(_share_of_rank(rank, originals) for rank in (low_rank, high_rank))]
+    rows = _figures(_tally(counts, avatars, bool(groups)), shares).collect()
+    figures = {row["scope"]: row for row in rows}
+    overall = figures[OVERALL]
+    low, high = (float(value) for value in overall["quantiles"][len(QUANTILES) :])
+    return _summary(
+        overall,
+        avatars,
+        components,
+        interval=Interval(level, low, high),
+        warnings=_suspicions(overall),
+        groups={label: _summary(figures[n], avatars, components) for n, label in (groups or {}).items()},
+    )
+
+
+def _tally(counts: DataFrame, avatars: int, grouped: bool) -> DataFrame:
+    """Count the originals per scope (0 is all, then the groups) and cloaking."""
+    tied = F.col("cloaking") - F.col("closer")
+    tally = counts.groupBy("group", "cloaking").agg(
+        F.count(F.lit(1)).alias("n"),
+        F.count_if(F.col("closer") == 0).alias("nearest"),
+        F.count_if(tied > 0).alias("with_ties"),
+        # closer + tied / 2 above half of the other avatars, in whole numbers
+        F.count_if(F.col("closer") * 2 + tied > avatars - 1).alias("far"),
+    )
+    scopes = [F.lit(OVERALL), F.col("group")] if grouped else [F.lit(OVERALL)]
+    return tally.select(F.explode(F.array(*scopes)).alias("scope"), "cloaking", "n", "nearest", "with_ties", "far")
+
+
+def _figures(tally: DataFrame, shares: Sequence[float]) -> DataFrame:
+    """Return one row of figures per scope.
+
+    Spark's percentile keeps each distinct value that it is given. So it is given exact counts only from the buckets
+    that hold a wanted rank, and elsewhere all of a bucket as its first count: the map is monotone, so the percentiles
+    stay exact.
+    """
+    buckets = tally.groupBy("scope", F.shiftright("cloaking", BUCKET).alias("bucket")).agg(
+        *(F.sum(name).alias(name) for name in ("n", *_SUMS)),
+        F.sum(F.col("cloaking").cast("decimal(38,0)") * F.col("n")).alias("sum"),
+        F.min("cloaking").alias("min"),
+        F.max("cloaking").alias("max"),
+        *(_class_size(low, high).alias(f"class_{low}") for low, high in CLASSES),
+        F.collect_list(F.struct("cloaking", "n")).alias("exact"),
+        F.collect_list(F.when(F.col("nearest") > 0, F.struct("cloaking", "nearest"))).alias("guessed"),
+    )
+    first = F.array(F.struct(F.shiftleft("bucket", BUCKET).alias("cloaking"), "n"))
+    once = F.col("place") == 0  # the bucket's own figures stand on each of its exploded rows
+    return (
+        buckets.withColumn("wanted", _holds_a_rank(shares))
+        .select("*", F.posexplode(F.when(F.col("wanted"), F.col("exact")).otherwise(first)).alias("place", "part"))
+        .groupBy("scope")
+        .agg(
+            F.percentile("part.cloaking", F.array(*map(F.lit, shares)), F.col("part.n")).alias("quantiles"),
+            *(F.sum(F.when(once, F.col(name))).alias(name) for name in ("n", "sum", *_SUMS)),
+            F.min("min").alias("min"),
+            F.max("max").alias("max"),
+            F.array(*(F.sum(F.when(once, F.col(f"class_{low}"))) for low, _ in CLASSES)).alias("classes"),
+            F.flatten(F.collect_list(F.when(once, F.col("guessed")))).alias("guessed"),
+        )
+    )
+
+
+def _holds_a_rank(shares: Sequence[float]) -> Column:
+    """Tell whether a bucket holds a rank, from 0, that Spark's percentile interpolates between."""
+    scope = Window.partitionBy("scope")
+    end, total = F.sum("n").over(scope.orderBy("bucket")), F.sum("n").over(scope)
+    found = F.lit(False)
+    for share in shares:
+        position = (total - 1) * F.lit(share)
+        for rank in (F.floor(position), F.ceil(position)):
+            found = found | ((end - F.col("n") <= rank) & (rank < end))
+    return found
+
+
+def _class_size(low: int, high: int | None) -> Column:
+    inside = F.col("cloaking") >= low
+    if high is not None:
+        inside = inside & (F.col("cloaking") <= high)
+    return F.coalesce(F.sum(F.when(inside, F.col("n"))), F.lit(0))
+
+
+def _summary(
+    row: Any,
+    avatars: int,
+    components: Sequence[str],
+    interval: Interval | None = None,
+    warnings: Sequence[Notice] = (),
+    groups: Mapping[str, Summary] | None = None,
+) -> Summary:
+    n = row["n"]
+    quantiles = dict(zip(QUANTILES, map(float, row["quantiles"]), strict=False))
+    # Where no avatar is closer than the own one, the attacker picks among it and those tied with it: 1 / (1 + tied).
+    caught = sum(count / (1 + tied) for tied, count in sorted(map(tuple, row["guessed"])))
+    return Summary(
+        local_cloaking=quantiles[0.5],
+        hidden_rate=100 * (1 - caught / n),
+        hidden_rate_ties_hide=100 * (n - row["classes"][0]) / n,
+        hidden_rate_ties_expose=100 * (n - row["nearest"]) / n,
+        originals=n,
+        avatars=avatars,
+        components=tuple(components),
+        mean=float(row["sum"] / n),
+        min=row["min"],
+        max=row["max"],
+        quantiles=quantiles,
+        classes=tuple(
+            CloakingClass(low, high, size) for (low, high), size in zip(CLASSES, row["classes"], strict=True)
+        ),
+        originals_with_ties=row["with_ties"],
+        interval=interval,
+        warnings=tuple(warnings),
+        groups=groups or {},
+    )
+
+
+def _suspicions(row: Any) -> list[Notice]:
+    """Return what the counts themselves make suspect."""
+    n, far, ties = row["n"], row["far"], row["with_ties"]
+    notices = []
+    if _more_than_chance(far, n):
+        notices.append(
+            Notice(
+                "link_suspect",
+                f"{far:,} of {n:,} originals are no nearer to their own avatar than to most others: avatars seem to be "
+                "linked to the wrong originals, which looks like perfect privacy; check how the rows were paired",
+            )
+        )
+    if ties > MANY_TIES * n:
+        notices.append(
+            Notice("many_ties", f"{ties:,} of {n:,} originals have avatars exactly as near as their own; see both bounds")
+        )
+    return notices
+
+
+def _more_than_chance(far: int, n: int) -> bool:
+    """Tell whether `far` of n is more than SUSPECT_SHARE would give by chance (Chernoff's bound, any n)."""
+    share = far / n
+    if share <= SUSPECT_SHARE:
+        return False
+    divergence = share * math.log(share / SUSPECT_SHARE)
+    if share < 1:
+        divergence += (1 - share) * math.log((1 - share) / (1 - SUSPECT_SHARE))
+    return n * divergence >= math.log(1 / SUSPECT_CHANCE)
+
+
+def _median_interval(n: int) -> tuple[int, int, float]:
+    """Return the ranks, from 1, of the order statistics that enclose the median, and with what confidence.
+
+    With B binomial (n, 1/2) and l the largest rank with 2 P(B < l) <= 1 - LEVEL, the interval from the l-th smallest
+    to the l-th largest count covers the median with 1 - 2 P(B < l) (David and Nagaraja, Order Statistics, 7.1).
+    Under 6 originals no rank reaches LEVEL; then it is from the smallest to the largest, with the level that this has.
+    """
+    rank = max(1, math.floor(n / 2 - math.sqrt(n)))
+    while 2 * _below_half(rank, n) <= 1 - LEVEL:
+        rank += 1
+    return rank, n + 1 - rank, 1 - 2 * _below_half(rank - 1, n)
+
+
+def _below_half(k: int, n: int) -> float:
+    """Return P(B <= k) for B binomial (n, 1/2) and k below n / 2, summed from its largest term down."""
+    log_term = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
+    total, ratio = 0.0, 1.0
+    while k >= 0 and ratio > 1e-17:
+        total += ratio
+        ratio *= k / (n - k + 1)
+        k -= 1
+    return math.exp(log_term) * total
+
+
+def _share_of_rank(rank: int, n: int) -> float:
+    """Return the share p for which (n - 1) * p, as Spark's percentile computes it, is exactly rank - 1."""
+    share = (rank - 1) / (n - 1) if n > 1 else 0.0
+    nearby = (share, math.nextafter(share, 0), math.nextafter(share, 1))
+    return next(p for p in nearby if (n - 1) * p == rank - 1)
