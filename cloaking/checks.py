@@ -1,11 +1,13 @@
-"""Everything that can be wrong with the input: two tables in, the columns and row counts to measure out, or one error.
+"""Everything that can be wrong with the input: two tables in, their row counts out, or one error with every problem.
 
-Problems are gathered, each a line with table, column, count and fix, and raised once; nothing is computed before.
+Each problem is a line with table, column, count and fix. Nothing is computed before all checks have passed.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,303 +15,265 @@ from pyspark.sql import types as T
 
 from cloaking.errors import InputError
 from cloaking.figures import Notice
-from cloaking.linking import AVATAR_ID, ORIGINAL_ID, Columns, in_order
-from cloaking.tables import column
+from cloaking.linking import AVATAR_ID, ORIGINAL_ID, Columns
+from cloaking.names import alike, column
 
 log = logging.getLogger(__name__)
 
 EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a double
+RESULTS = ("closer", "tied", "cloaking")  # the columns that stand beside the key in the counts
 
-_KEY_FAMILIES: dict[type[T.DataType], str] = {
-    T.ByteType: "integer",
-    T.ShortType: "integer",
-    T.IntegerType: "integer",
-    T.LongType: "integer",
-    T.StringType: "text",
-    T.DateType: "date",
-    T.TimestampType: "timestamp",
-    T.TimestampNTZType: "timestamp without zone",
-    T.DecimalType: "decimal",
-    T.BinaryType: "binary",
-}
-_RESULTS = ("closer", "tied", "cloaking")
+# Types within a family can be compared as keys; types without one make no key (a double, say, is never quite equal).
+_FAMILIES: tuple[tuple[str, tuple[type[T.DataType], ...]], ...] = (
+    ("integer", (T.ByteType, T.ShortType, T.IntegerType, T.LongType)),
+    ("text", (T.StringType,)),
+    ("date", (T.DateType,)),
+    ("timestamp", (T.TimestampType,)),
+    ("timestamp without zone", (T.TimestampNTZType,)),
+    ("decimal", (T.DecimalType,)),
+    ("binary", (T.BinaryType,)),
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """A table as messages call it, with the columns of its key."""
+
+    table: DataFrame
+    label: str
+    key: tuple[str, ...]
+
+    def type_of(self, name: str) -> T.DataType:
+        """Return the type of a column that is there once."""
+        return self.table.schema[name].dataType
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How many rows were found on each side, and what is suspect without being wrong."""
+    """How many rows passed on each side, and what is suspect about them without being wrong."""
 
     originals: int
     avatars: int
     warnings: tuple[Notice, ...]
 
 
-@dataclass(frozen=True)
-class Side:
-    """One of the two tables, as messages call it, with the columns that hold the originals' key."""
-
-    table: DataFrame
-    label: str
-    key: tuple[str, ...]
-
-
-def choose_components(
-    originals: DataFrame, keys: Sequence[str], group: str | None, components: Sequence[str] | None, ncp: int | None
-) -> tuple[tuple[str, ...], list[str]]:
-    """Return the components to measure over, and what is wrong with the choice.
-
-    Unless named they are the numeric columns of the originals but for the keys and the group, numbered names in
-    the order of their numbers; `ncp` takes the first of them.
-    """
-    if components is None:
-        components = in_order(
-            [f.name for f in originals.schema if isinstance(f.dataType, T.NumericType) and f.name not in (*keys, group)]
-        )
-        if not components:
-            return (), ["no numeric column is left as a component; name them with --components"]
-    if ncp is not None and not 1 <= ncp <= len(components):
-        return tuple(components), [f"--ncp {ncp} is out of range: the originals have {len(components)} component(s)"]
-    return tuple(components[:ncp]), []
-
-
-def check(originals: Side, avatars: Side, columns: Columns, problems: Sequence[str], linked_by_table: bool) -> Rows:
+def check(
+    originals: Side, avatars: Side, columns: Columns, problems: Iterable[str] = (), null_is_unlinked: bool = False
+) -> Rows:
     """Look for everything that is wrong with both tables, in one pass over their keys and coordinates.
 
     Args:
-        originals: the originals and the columns of their key.
-        avatars: the avatars and the columns that name the original that each was made from.
+        originals: the originals, with their key.
+        avatars: the avatars, with the columns that name the original that each was made from.
         columns: what the run uses of them.
         problems: what is known to be wrong already.
-        linked_by_table: a link table gave the avatars' keys; then a null is an avatar without a link.
+        null_is_unlinked: an avatar without a key is one without a link, not a mistake.
 
     Raises:
         InputError: with one line per problem.
     """
     found = list(problems)
-    found += _column_problems(originals, columns.components, (*originals.key, columns.group))
-    found += _column_problems(avatars, columns.components, avatars.key)
-    found += [
-        f"{originals.label}: the key column '{name}' has the name of a result column; rename it"
-        for name in columns.id
-        if name.lower() in _RESULTS
+    keys = [
+        *_missing(originals, originals.key, "key column", "name the key with --id"),
+        *_missing(avatars, avatars.key, "key column", "name it with --id or --made-from"),
     ]
-    keys = _key_problems(originals, avatars)
+    keys += [] if keys else _key_type_problems(originals, avatars)
     found += keys
-    usable = [(side, _usable(side, columns.components)) for side in (originals, avatars)]
-    if not keys and all(name in side.table.columns for side, _ in usable for name in side.key):
-        rows, more = _row_problems(usable, linked_by_table)
-        if not found and not more:
+    found += _missing(originals, [columns.group] if columns.group is not None else [], "column", "see --group-by")
+    found += [
+        f"{originals.label}: key column '{name}' has the name of a result; rename it"
+        for name in originals.key
+        if alike(name, RESULTS)
+    ]
+    sides, usable = (originals, avatars), []
+    for side in sides:
+        names = [name for name in columns.components if len(alike(name, side.table.columns)) == 1]
+        numeric = [name for name in names if name in side.table.columns and _is_number(side.type_of(name))]
+        usable.append(numeric)
+        found += _missing(side, columns.components, "component", "name others with --components")
+        found += [
+            f"{side.label}: component '{name}' is {side.type_of(name).simpleString()}, not a number; cast it"
+            for name in names
+            if name in side.table.columns and name not in numeric
+        ]
+    if not keys:
+        counts = _count_rows(sides, usable)
+        found += _row_problems(sides, usable, counts, null_is_unlinked)
+        if not found:
+            rows = Rows(counts["rows_0"], counts["rows_1"], _warnings(originals, avatars, counts))
+            log.info("checked: originals=%d avatars=%d", rows.originals, rows.avatars)
             return rows
-        found += more
     raise InputError(*found)
 
 
-def link_problems(link: Side, avatars: Side, id_type: T.DataType | None) -> list[str]:
-    """Return what is wrong with a link table and with the avatars' own ids that it refers to."""
-    missing = [name for name in (ORIGINAL_ID, AVATAR_ID) if name not in link.table.columns]
-    missing_id = [name for name in avatars.key if name not in avatars.table.columns]
-    if missing or missing_id:
-        return [
-            *(f"{link.label}: column '{name}' is missing; a link table has {ORIGINAL_ID}, {AVATAR_ID}" for name in missing),
-            *(f"{avatars.label}: key column '{name}' is missing; name it with --id" for name in missing_id),
-        ]
-    avatar_type = avatars.table.schema[avatars.key[0]].dataType
+def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
+    """Return what is wrong with a link table and with the ids of the avatars that it refers to."""
     problems = [
-        f"{link.label}: column '{name}' is {link.table.schema[name].dataType.simpleString()}, the key it refers to is "
-        f"{other.simpleString()}; cast one of them"
-        for name, other in ((ORIGINAL_ID, id_type), (AVATAR_ID, avatar_type))
-        if other is not None and _family(link.table.schema[name].dataType) != _family(other)
+        *_missing(link, (ORIGINAL_ID, AVATAR_ID), "column", f"a link table has {ORIGINAL_ID} and {AVATAR_ID}"),
+        *_missing(originals, originals.key, "key column", "name the key with --id"),
+        *_missing(avatars, avatars.key, "key column", "name the key with --id"),
     ]
+    if problems:
+        return problems
+    for name, side in ((ORIGINAL_ID, originals), (AVATAR_ID, avatars)):
+        problems += _key_type_problems(side, Side(link.table, link.label, (name,)))
     for side, name in ((link, ORIGINAL_ID), (link, AVATAR_ID), (avatars, avatars.key[0])):
-        nulls, repeated = (
-            side.table.groupBy(column(name).alias("key"))
-            .count()
-            .agg(
-                F.coalesce(F.sum(F.when(F.col("key").isNull(), F.col("count"))), F.lit(0)),
-                F.count_if(F.col("key").isNotNull() & (F.col("count") > 1)),
-            )
-            .head()
-        ) or (0, 0)
+        rows = side.table.groupBy(column(name).alias("key")).count()
+        null, more = F.col("key").isNull(), F.col("count") > 1
+        nulls, repeated = rows.agg(F.sum(F.when(null, F.col("count"))), F.count_if(~null & more)).collect()[0]
         if nulls:
-            problems.append(f"{side.label}: {nulls:,} rows have no value in '{name}'; every row needs one")
+            problems.append(f"{side.label}: {nulls:,} rows have no '{name}'; fill or drop them")
         if repeated:
-            problems.append(f"{side.label}: {repeated:,} values of '{name}' stand in several rows; keep one row of each")
-    return problems
-
-
-def _column_problems(side: Side, components: Sequence[str], others: Sequence[str | None]) -> list[str]:
-    """Return what is wrong with the columns themselves: missing, ambiguous or not numeric."""
-    names, problems = side.table.columns, []
-    for name in dict.fromkeys([*(name for name in others if name), *components]):
-        what = "component" if name in components else "column"
-        same = [other for other in names if other.casefold() == name.casefold()]
-        if name not in names:
-            hint = f"; there is '{same[0]}', which differs in case" if same else ""
-            problems.append(f"{side.label}: {what} '{name}' is missing{hint}")
-        elif len(same) > 1:
-            problems.append(f"{side.label}: {what} '{name}' stands {len(same)} times (upper and lower case are alike); rename")
-    problems += [
-        f"{side.label}: component '{name}' is {side.table.schema[name].dataType.simpleString()}, a number is needed; "
-        "cast it or name others with --components"
-        for name in components
-        if names.count(name) == 1 and not isinstance(side.table.schema[name].dataType, T.NumericType)
-    ]
-    return problems
-
-
-def _usable(side: Side, components: Sequence[str]) -> list[str]:
-    """Return the components whose values can be looked at."""
-    folded = [name.casefold() for name in side.table.columns]
-    return [
-        name
-        for name in components
-        if name in side.table.columns
-        and folded.count(name.casefold()) == 1
-        and isinstance(side.table.schema[name].dataType, T.NumericType)
-    ]
-
-
-def _key_problems(originals: Side, avatars: Side) -> list[str]:
-    """Return the key columns whose types cannot be compared."""
-    problems = []
-    for left, right in zip(originals.key, avatars.key, strict=True):
-        types = []
-        for side, name in ((originals, left), (avatars, right)):
-            if name not in side.table.columns:
-                break
-            kind = side.table.schema[name].dataType
-            types.append(kind)
-            if _family(kind) is None:
-                problems.append(
-                    f"{side.label}: key column '{name}' is {kind.simpleString()}, which is no key; "
-                    "use an integer, text, date, timestamp or decimal column"
-                )
-        if len(types) == 2 and not problems and _family(types[0]) != _family(types[1]):
             problems.append(
-                f"{originals.label} and {avatars.label}: the keys '{left}' ({types[0].simpleString()}) and '{right}' "
-                f"({types[1].simpleString()}) have different types; cast one of them"
+                f"{side.label}: {repeated:,} value(s) of '{name}' stand in several rows; keep one row of each"
+            )
+    return problems
+
+
+def _missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
+    """Return which columns are not there exactly once; Spark does not tell upper from lower case."""
+    problems = []
+    for name in names:
+        same = alike(name, side.table.columns)
+        if len(same) > 1:
+            problems.append(
+                f"{side.label}: {what} '{name}' is there {len(same)} times, but for case; rename the others"
+            )
+        elif same and same[0] != name:
+            problems.append(f"{side.label}: {what} '{name}' is missing, but there is '{same[0]}'; write it alike")
+        elif not same:
+            problems.append(f"{side.label}: {what} '{name}' is missing; {fix}")
+    return problems
+
+
+def _key_type_problems(left: Side, right: Side) -> list[str]:
+    problems = []
+    for names in zip(left.key, right.key, strict=True):
+        kinds = [side.type_of(name) for side, name in zip((left, right), names, strict=True)]
+        families = [_family(kind) for kind in kinds]
+        problems += [
+            f"{side.label}: key column '{name}' is {kind.simpleString()}, which makes no key; "
+            "use an integer, text, date, timestamp or decimal"
+            for side, name, kind, family in zip((left, right), names, kinds, families, strict=True)
+            if family is None
+        ]
+        if None not in families and families[0] != families[1]:
+            problems.append(
+                f"{left.label} and {right.label}: the keys '{names[0]}' ({kinds[0].simpleString()}) and '{names[1]}' "
+                f"({kinds[1].simpleString()}) have different types; cast one of them"
             )
     return problems
 
 
 def _family(kind: T.DataType) -> str | None:
-    return next((family for cls, family in _KEY_FAMILIES.items() if isinstance(kind, cls)), None)
+    return next((family for family, types in _FAMILIES if isinstance(kind, types)), None)
 
 
-def _row_problems(sides: Sequence[tuple[Side, list[str]]], linked_by_table: bool) -> tuple[Rows, list[str]]:
-    """Count, per key, the rows of each side, and fold that into counts of everything that can be wrong."""
-    (originals, _), (avatars, _) = sides
-    stacked = None
-    for number, (side, components) in enumerate(sides):
-        part = side.table.select(
-            *(column(name).alias(f"key_{i}") for i, name in enumerate(side.key)),
-            *(F.lit(int(number == other)).cast("long").alias(f"n_{other}") for other in (0, 1)),
-            F.lit(0).cast("long").alias("bad") if not components else _any(
-                _bad(side.table, name) for name in components
-            ).cast("long").alias("bad"),
-        )  # fmt: skip
-        part = part.select(
-            "*", *((F.col("bad") if number == other else F.lit(0).cast("long")).alias(f"bad_{other}") for other in (0, 1))
+def _is_number(kind: T.DataType) -> bool:
+    return isinstance(kind, T.NumericType)
+
+
+def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Count rows, keys and unusable coordinates of both sides (0 originals, 1 avatars), in one action.
+
+    The rows of both are stacked and counted per key; the counts of all keys then fold into a single row.
+    """
+    keys = [f"key_{i}" for i in range(len(sides[0].key))]
+    parts = []
+    for number, (side, names) in enumerate(zip(sides, components, strict=True)):
+        flags = {
+            f"rows_{number}": F.lit(True),
+            f"bad_{number}": _any(found for name in names for found in _unusable(side, name)),
+        }
+        absent = {f"{flag}_{1 - number}": F.lit(False) for flag in ("rows", "bad")}
+        parts.append(
+            side.table.select(
+                *(column(name).alias(key) for name, key in zip(side.key, keys, strict=True)),
+                *(flag.cast("long").alias(name) for name, flag in sorted((flags | absent).items())),
+            )
         )
-        stacked = part if stacked is None else stacked.unionByName(part)
-    assert stacked is not None
-    keys = [f"key_{i}" for i in range(len(originals.key))]
-    flags = ["n_0", "n_1", "bad_0", "bad_1"]
-    per_key = stacked.groupBy(*keys).agg(*(F.sum(flag).alias(flag) for flag in flags))
+    per_key = parts[0].unionByName(parts[1]).groupBy(*keys)
+    counted = per_key.agg(*(F.sum(name).alias(name) for name in ("rows_0", "rows_1", "bad_0", "bad_1")))
 
     null = _any(F.col(key).isNull() for key in keys)
-    totals = {flag: F.sum(flag) for flag in flags}
-    for n in (0, 1):
-        mine, other = F.col(f"n_{n}"), F.col(f"n_{1 - n}")
-        totals |= {
-            f"null_{n}": F.sum(F.when(null, mine)),
-            f"repeated_{n}": F.count_if(~null & (mine > 1)),
-            f"alone_{n}": F.sum(F.when(~null & (other == 0), mine)),
-        }
-    row = per_key.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items())).head()
-    assert row is not None
-    found = row.asDict()
-    rows = Rows(found["n_0"], found["n_1"], _warnings(originals, avatars, found))
-    log.info("checked: originals=%d avatars=%d", rows.originals, rows.avatars)
-    return rows, _row_messages(sides, found, linked_by_table)
+    totals = {name: F.sum(name) for name in ("rows_0", "rows_1", "bad_0", "bad_1")}
+    for number in (0, 1):
+        mine, others = F.col(f"rows_{number}"), F.col(f"rows_{1 - number}")
+        totals[f"null_{number}"] = F.sum(F.when(null, mine))
+        totals[f"repeated_{number}"] = F.count_if(~null & (mine > 1))
+        totals[f"alone_{number}"] = F.sum(F.when(~null & (others == 0), mine))
+    row = counted.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items())).collect()[0]
+    return dict(row.asDict())
 
 
-def _row_messages(sides: Sequence[tuple[Side, list[str]]], found: dict[str, int], linked_by_table: bool) -> list[str]:
+def _row_problems(
+    sides: Sequence[Side], components: Sequence[Sequence[str]], counts: dict[str, int], null_is_unlinked: bool
+) -> list[str]:
     problems = []
-    for n, (side, components) in enumerate(sides):
-        rows, key = found[f"n_{n}"], ", ".join(f"'{name}'" for name in side.key)
+    for number, side in enumerate(sides):
+        rows, null = counts[f"rows_{number}"], counts[f"null_{number}"]
+        repeated = counts[f"repeated_{number}"]
         if not rows:
             problems.append(f"{side.label}: has no rows; look at the table and at --where")
-        if found[f"null_{n}"] and not (n == 1 and linked_by_table):
-            problems.append(f"{side.label}: {found[f'null_{n}']:,} of {rows:,} rows have no key (column {key}); fill or drop them")
-        if found[f"repeated_{n}"]:
+        if null and not (number == 1 and null_is_unlinked):
             problems.append(
-                f"{side.label}: {found[f'repeated_{n}']:,} keys stand in several rows (column {key}); keep one row of each"
+                f"{side.label}: {null:,} of {rows:,} rows have no key ({_listed(side.key)}); fill or drop them"
             )
-        if found[f"bad_{n}"]:
-            problems += _coordinate_messages(side, components, rows)
-    originals, avatars = sides[0][0], sides[1][0]
-    if found["alone_0"] and found["n_1"]:
-        key = ", ".join(f"'{name}'" for name in avatars.key)
+        if repeated:
+            problems.append(
+                f"{side.label}: {repeated:,} key(s) stand in several rows ({_listed(side.key)}); keep one of each"
+            )
+        if counts[f"bad_{number}"]:
+            problems += _coordinate_problems(side, components[number], rows)
+    if counts["alone_0"] and counts["rows_1"]:
         problems.append(
-            f"{avatars.label}: {found['alone_0']:,} of {found['n_0']:,} originals have no avatar (column {key}); "
-            "add them, or say how rows belong together with --made-from, --link or --by-position"
+            f"{sides[1].label}: {counts['alone_0']:,} of {counts['rows_0']:,} originals have no avatar "
+            f"({_listed(sides[1].key)}); add them, or say how rows belong together: --made-from, --link, --by-position"
         )
     return problems
 
 
-def _coordinate_messages(side: Side, components: Sequence[str], rows: int) -> list[str]:
-    """Count the unusable coordinates column by column; a second pass, taken only when there are some."""
-    columns = {}
-    for name in components:
-        value = column(name).cast("double")
-        columns |= {
-            (name, "null"): value.isNull(),
-            (name, "NaN"): F.isnan(value),
-            (name, "infinite"): F.abs(value) == float("inf"),
-            (name, "beyond 2^53"): _beyond(side.table, name),
-        }
-    counts = side.table.agg(*(F.count_if(condition) for condition in columns.values())).head() or ()
-    fix = {"beyond 2^53": "a double would round them; rescale the column"}
+def _coordinate_problems(side: Side, components: Sequence[str], rows: int) -> list[str]:
+    """Count the unusable coordinates per component: a second pass over the table, only where there are some."""
+    fix = dict.fromkeys(("null", "NaN", "infinite"), "fill or drop these rows before the projection")
+    fix["an integer beyond 2^53"] = "a double would round it; rescale the component"
+    asked = [(name, kind) for name in components for kind in fix]
+    conditions = [condition for name in components for condition in _unusable(side, name)]
+    found = side.table.agg(*map(F.count_if, conditions)).collect()[0]
     return [
-        f"{side.label}: component '{name}' is {what} in {count:,} of {rows:,} rows; "
-        + fix.get(what, "fill or drop them before the projection")
-        for (name, what), count in zip(columns, counts, strict=True)
+        f"{side.label}: component '{name}' is {kind} in {count:,} of {rows:,} rows; {fix[kind]}"
+        for (name, kind), count in zip(asked, found, strict=True)
         if count
     ]
 
 
-def _warnings(originals: Side, avatars: Side, found: dict[str, int]) -> tuple[Notice, ...]:
+def _warnings(originals: Side, avatars: Side, counts: dict[str, int]) -> tuple[Notice, ...]:
     warnings = []
-    if found["alone_1"] or found["null_1"]:
-        count = found["alone_1"] + found["null_1"]
-        warnings.append(
-            Notice(
-                "unlinked_avatars",
-                f"{avatars.label}: {count:,} of {found['n_1']:,} avatars were made from none of the originals; "
-                "they count among the avatars that hide an original",
-            )
+    unlinked = counts["alone_1"] + counts["null_1"]
+    if unlinked:
+        message = (
+            f"{avatars.label}: {unlinked:,} of {counts['rows_1']:,} avatars were made from none of these originals; "
+            "they count among the avatars that hide an original"
         )
+        warnings.append(Notice("unlinked_avatars", message))
     if originals.table.sameSemantics(avatars.table):
         warnings.append(Notice("same_table", f"{originals.label} and {avatars.label} are the same table"))
     return tuple(warnings)
 
 
-def _bad(table: DataFrame, name: str) -> Column:
+def _unusable(side: Side, name: str) -> list[Column]:
     """Tell whether a coordinate is null, NaN, infinite, or an integer that a double would round."""
     value = column(name).cast("double")
-    return value.isNull() | F.isnan(value) | (F.abs(value) == float("inf")) | _beyond(table, name)
+    kind = side.type_of(name)
+    beyond = F.lit(False)
+    if isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and kind.scale == 0):
+        beyond = (column(name) > EXACT_INTEGER) | (column(name) < -EXACT_INTEGER)
+    return [value.isNull(), F.isnan(value), F.abs(value) == float("inf"), beyond]
 
 
-def _beyond(table: DataFrame, name: str) -> Column:
-    kind = table.schema[name].dataType
-    if isinstance(kind, T.LongType) or isinstance(kind, T.DecimalType) and kind.scale == 0:
-        return F.coalesce((column(name) > EXACT_INTEGER) | (column(name) < -EXACT_INTEGER), F.lit(False))
-    return F.lit(False)
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(or_, conditions, F.lit(False))
 
 
-def _any(conditions: "Sequence[Column] | object") -> Column:
-    found = F.lit(False)
-    for condition in conditions:  # type: ignore[attr-defined]
-        found = found | condition
-    return found
+def _listed(names: Sequence[str]) -> str:
+    return ("columns " if len(names) > 1 else "column ") + ", ".join(f"'{name}'" for name in names)

@@ -101,12 +101,16 @@ def _parser() -> _Parser:
 
     link = parser.add_argument_group("which avatar was made from which original")
     link.add_argument("--id", metavar="A[,B]", type=_names, help="the key, in both tables (default: id)")
-    link.add_argument("--made-from", metavar="A[,B]", type=_names, help="the avatars' columns that hold that key instead")
+    link.add_argument(
+        "--made-from", metavar="A[,B]", type=_names, help="the avatars' columns that hold that key instead"
+    )
     link.add_argument("--link", metavar="REF", type=_text, help="link table: original_id, avatar_id, one to one")
     link.add_argument("--by-position", action="store_true", help="row i belongs to row i, of two single files")
 
     space = parser.add_argument_group("projected space")
-    space.add_argument("--components", metavar="A,B,C", type=_names, help="default: the numeric columns of the originals")
+    space.add_argument(
+        "--components", metavar="A,B,C", type=_names, help="default: the numeric columns of the originals"
+    )
     space.add_argument("--ncp", metavar="N", type=_positive, help="take the first N components")
     space.add_argument(
         "--tie-tolerance", metavar="T", type=_tolerance, help="relative width of a tie, 0 to 1e-6 (default: 1e-12)"
@@ -125,8 +129,12 @@ def _parser() -> _Parser:
     gate.add_argument("--min-hidden-rate", metavar="Y", type=_percentage, help="fail (exit 3) below Y percent")
 
     running = parser.add_argument_group("running")
-    running.add_argument("--tasks", metavar="N", type=_positive, help="Spark tasks to count with (default: from the rows)")
-    running.add_argument("--dry-run", action="store_true", help="read and check the tables, print the plan, measure nothing")
+    running.add_argument(
+        "--tasks", metavar="N", type=_positive, help="Spark tasks to count with (default: from the rows)"
+    )
+    running.add_argument(
+        "--dry-run", action="store_true", help="read and check the tables, print the plan, measure nothing"
+    )
     running.add_argument("--conf", metavar="K=V", action="append", type=_setting, help="Spark setting, repeatable")
     running.add_argument("--config", metavar="FILE", help="TOML: long options with underscores; the command line wins")
     running.add_argument("--version", action="version", version=f"local-cloaking {__version__}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.files import SparkFiles
+from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -31,7 +31,7 @@ STRATEGY = "broadcast"
 
 
 def tasks_for(spark: SparkSession, rows: int) -> int:
-    """Return the number of tasks to count `rows` originals with: all cores, where they can be asked and are worth it."""
+    """Return how many tasks to count `rows` originals with: all cores, where they can be asked and are worth it."""
     cores = getattr(_context(spark), "defaultParallelism", 1)
     return max(1, -(-rows // ROWS_PER_TASK), min(cores, rows // FEWEST_ROWS_PER_TASK))
 
@@ -55,7 +55,7 @@ def count(
     points = avatars.select(*columns.own).toPandas().to_numpy(dtype=np.float64)
     if len(points) != expected_avatars:
         raise InputError(
-            f"avatars: {expected_avatars:,} rows when checked, {len(points):,} when read; measure a snapshot of the table"
+            f"avatars: {expected_avatars:,} rows when checked, {len(points):,} when read; measure a snapshot"
         )
     name = _ship(linked.sparkSession, AvatarIndex(points))
     log.info("index: avatars=%d seconds=%.1f", len(points), time.monotonic() - start)

@@ -132,9 +132,7 @@ def _squares(a: Floats, b: Floats) -> Floats:
     return total
 
 
-def _count(
-    avatars: Floats, x: Floats, own: Floats, tie_tolerance: float
-) -> tuple[Counts, Counts, NDArray[np.bool_]]:
+def _count(avatars: Floats, x: Floats, own: Floats, tie_tolerance: float) -> tuple[Counts, Counts, NDArray[np.bool_]]:
     """Count every pair; the avatars are (ncp, m), the originals (n, ncp)."""
     x, own = np.ascontiguousarray(x.T), np.ascontiguousarray(own.T)
     s = _squares(x, own)

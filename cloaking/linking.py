@@ -1,19 +1,17 @@
 """Originals + avatars -> one row per original with its own avatar's coordinates, under names that cannot clash."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import NumericType
 
-from cloaking.tables import column
+from cloaking.names import column, in_order
 
 ORIGINAL_ID, AVATAR_ID = "original_id", "avatar_id"  # the columns of a link table
 NO_GROUP, OTHER_GROUPS = "(none)", "(other)"
 SMALLEST_GROUP = 100
-
-_ENDS_IN_NUMBER = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,18 +39,22 @@ class Columns:
         return [f"own_{k}" for k in range(1, len(self.components) + 1)]
 
 
-def in_order(names: Sequence[str]) -> list[str]:
-    """Sort names that share a prefix and end in a number by that number; all else keeps its place.
+def choose_components(
+    originals: DataFrame, apart: Sequence[str], components: Sequence[str] | None, ncp: int | None
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the components to measure over, and what is wrong with the choice.
 
-    `dim_2` comes before `dim_10`, and `Dim. 1` before `Dim. 2`, whatever the order of the table's columns.
+    Unless named they are the numeric columns of the originals without those set `apart` (keys and group), numbered
+    names in the order of their numbers; `ncp` takes the first of them.
     """
-    first_place: dict[str, int] = {}
-    places = []
-    for place, name in enumerate(names):
-        match = _ENDS_IN_NUMBER.fullmatch(name)
-        prefix, number = (match[1], int(match[2])) if match else (name, 0)
-        places.append((first_place.setdefault(prefix, place), number, place))
-    return [names[place] for _, _, place in sorted(places)]
+    if components is None:
+        numeric = [field.name for field in originals.schema if isinstance(field.dataType, NumericType)]
+        components = in_order([name for name in numeric if name not in apart])
+        if not components:
+            return (), ["originals: no numeric column is left as a component; name them with --components"]
+    if ncp is not None and not 1 <= ncp <= len(components):
+        return tuple(components), [f"--ncp {ncp} is out of range: there are {len(components)} component(s)"]
+    return tuple(components[:ncp]), []
 
 
 def by_link_table(avatars: DataFrame, avatar_id: str, link: DataFrame) -> DataFrame:

@@ -12,8 +12,8 @@ from cloaking import checks, counting, linking
 from cloaking.errors import InputError
 from cloaking.figures import Summary
 from cloaking.kernel import TIE_TOLERANCE
+from cloaking.names import column
 from cloaking.summary import OVERALL, summarise
-from cloaking.tables import column
 
 log = logging.getLogger(__name__)
 
@@ -113,11 +113,11 @@ def prepare(
     """
     key = _names(id)
     avatars_key = _names(made_from) if made_from is not None else key
-    chosen, problems = checks.choose_components(originals, key, group_by, components, ncp)
+    apart = [*key, *([group_by] if group_by is not None else [])]
+    chosen, problems = linking.choose_components(originals, apart, components, ncp)
     if link is not None:
-        avatars_side = checks.Side(avatars, labels[1], key)
-        id_type = originals.schema[key[0]].dataType if key[0] in originals.columns else None
-        wrong = checks.link_problems(checks.Side(link, labels[2], ()), avatars_side, id_type)
+        sides = [checks.Side(table, label, key) for table, label in zip((originals, avatars), labels, strict=False)]
+        wrong = checks.link_problems(checks.Side(link, labels[2], ()), *sides)
         if wrong:
             raise InputError(*problems, *wrong)
         avatars, avatars_key = linking.by_link_table(avatars, key[0], link), (linking.ORIGINAL_ID,)
@@ -127,7 +127,7 @@ def prepare(
         checks.Side(avatars, labels[1], avatars_key),
         columns,
         problems,
-        linked_by_table=link is not None,
+        null_is_unlinked=link is not None,
     )
     groups = _groups(originals, group_by, labels[0]) if group_by is not None else {}
     return Plan(

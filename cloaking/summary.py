@@ -154,7 +154,7 @@ def _summary(
     )
 
 
-def _suspicions(row: Any) -> list[Notice]:
+def _suspicions(row: Any) -> tuple[Notice, ...]:
     """Return what the counts themselves make suspect."""
     n, far, ties = row["n"], row["far"], row["with_ties"]
     notices = []
@@ -168,9 +168,11 @@ def _suspicions(row: Any) -> list[Notice]:
         )
     if ties > MANY_TIES * n:
         notices.append(
-            Notice("many_ties", f"{ties:,} of {n:,} originals have avatars exactly as near as their own; see both bounds")
+            Notice(
+                "many_ties", f"{ties:,} of {n:,} originals have avatars exactly as near as their own; see both bounds"
+            )
         )
-    return notices
+    return tuple(notices)
 
 
 def _more_than_chance(far: int, n: int) -> bool:

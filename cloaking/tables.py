@@ -9,28 +9,24 @@ import uuid
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
 from pyarrow import ArrowException, fs
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+from pyspark.sql.types import StringType
 
-from cloaking.errors import CloakingError, InputError, OutputError
+from cloaking import csv_tables
+from cloaking.errors import InputError, OutputError
+from cloaking.names import column, quoted
 
 log = logging.getLogger(__name__)
 
-POSITION = "id"  # the key that --by-position makes: the row number from 0
+POSITION = "id"  # the key that reading by position makes: the row number from 0
 
 _FORMAT_AND_PATH = re.compile(r"([a-z][a-z0-9_]*):(.+)", re.DOTALL)
-_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-_NOT_FINITE = r"(?i)^[+-]?(nan|inf|infinity)$"
-_CORRUPT = "_corrupt_record"
-_CSV = {"header": True, "encoding": "UTF-8", "escape": '"', "columnPruning": False, "enforceSchema": False}
-
-
-def column(name: str) -> Column:
-    """Return the column of exactly this name, whatever dots, spaces or quotes stand in it."""
-    return F.col("`" + name.replace("`", "``") + "`")
+# Spark's error classes that speak of a user's table or condition, met only once the rows are read.
+_READING = re.compile(r"FAILED_READ_FILE|CANNOT_|CAST_|DIVIDE_BY_ZERO|PARQUET|MALFORMED|INVALID_|_LEGACY_ERROR_TEMP_2")
 
 
 def is_csv(ref: str) -> bool:
@@ -50,6 +46,7 @@ def read(
     """Return the table that `ref` names: `catalog.schema.table` or `format:path`.
 
     Args:
+        spark: the session to read with.
         ref: the reference; of CSV files, columns of numbers become double and all others stay text.
         role: what messages call the table, such as "originals".
         where: SQL condition of the rows to keep.
@@ -61,45 +58,51 @@ def read(
     """
     label = f"{role} '{ref}'"
     match = _FORMAT_AND_PATH.fullmatch(ref)
-    with _reading(label):
+    with reading(label, everything=True):
         if match is None:
-            if by_position:
-                raise InputError(f"{label}: --by-position needs a file whose rows have an order, not a table; use --id")
             table = spark.table(ref)
         elif match[1] == "csv":
-            table = _read_csv(spark, match[2], label, text, by_position)
+            table = csv_tables.read(spark, match[2], label, text, whole_files=by_position)
         else:
             table = spark.read.format(match[1]).load(match[2])
-            if by_position:
-                table = _numbered_parquet(table, match[1], label)
-    with _reading(f"{label}: --where"):
-        return table.where(where) if where is not None else table
+        if by_position:
+            table = _numbered(table, match[1] if match else "a table", label)
+        if where is None:
+            return table
+    with reading(f'{label}: the condition "{where}"', everything=True):
+        return table.where(where)
 
 
-def match_key_types(tables: Sequence[tuple[DataFrame, Sequence[str], bool]]) -> list[DataFrame]:
-    """Give the keys of CSV files the type of the other tables' keys.
+def match_key_types(
+    left: DataFrame,
+    left_key: Sequence[str],
+    left_csv: bool,
+    right: DataFrame,
+    right_key: Sequence[str],
+    right_csv: bool,
+) -> tuple[DataFrame, DataFrame]:
+    """Give the key of CSV files the type of the other table's key, column by column.
 
-    Each table comes as (table, its key columns, whether it is CSV); the keys correspond one by one. A key of a CSV
-    takes the other side's type where every value of it is the canonical text of one; else both are text.
+    It takes the other side's type where every value of it is the canonical text of one; else both become text. Where
+    both are CSV, both are text already; where neither is, nothing changes.
     """
-    frames = [frame for frame, _, _ in tables]
-    for keys in zip(*(columns for _, columns, _ in tables), strict=True):
-        typed = {f.schema[k].dataType for f, k, (_, _, csv) in zip(frames, keys, tables, strict=True) if not csv}
-        if len(typed) != 1 or len(typed) == 1 and isinstance(next(iter(typed)), StringType):
+    if left_csv == right_csv:
+        return left, right
+    if left_csv:
+        right, left = match_key_types(right, right_key, right_csv, left, left_key, left_csv)
+        return left, right
+    for typed, plain in zip(left_key, right_key, strict=True):
+        if typed not in left.columns or plain not in right.columns:
             continue
-        target = next(iter(typed)).simpleString()
-        csv_sides = [i for i, (_, _, csv) in enumerate(tables) if csv]
-        casts = [F.expr(f"try_cast({_quoted(keys[i])} as {target})") for i in csv_sides]
-        canonical = all(
-            frames[i].where(column(keys[i]).isNotNull() & ~column(keys[i]).eqNullSafe(cast.cast("string"))).isEmpty()
-            for i, cast in zip(csv_sides, casts, strict=True)
-        )
-        if canonical:
-            for i, cast in zip(csv_sides, casts, strict=True):
-                frames[i] = frames[i].withColumn(keys[i], cast)
+        kind = left.schema[typed].dataType
+        if isinstance(kind, StringType):
+            continue
+        taken = csv_tables.take_type(right, plain, kind)
+        if taken is not None:
+            right = taken
         else:
-            frames = [f.withColumn(k, column(k).cast("string")) for f, k in zip(frames, keys, strict=True)]
-    return frames
+            left = left.withColumn(typed, column(typed).cast("string"))
+    return left, right
 
 
 def check_new(spark: SparkSession, ref: str, overwrite: bool) -> None:
@@ -113,7 +116,7 @@ def check_new(spark: SparkSession, ref: str, overwrite: bool) -> None:
         exists = spark.catalog.tableExists(ref)
     else:
         local = _local(spark, match[2])
-        exists = local is not None and local.exists()  # elsewhere Spark itself refuses, before it computes
+        exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
     if exists and not overwrite:
         raise OutputError(f"counts '{ref}': exists already; give --overwrite to replace it")
 
@@ -124,9 +127,10 @@ def write(table: DataFrame, ref: str, overwrite: bool) -> DataFrame:
     On a local disk it is written under a temporary name and moved; elsewhere Spark's own commit makes it whole.
 
     Raises:
-        OutputError: it exists and `overwrite` is not set, or it cannot be written.
+        OutputError: it exists and `overwrite` is not set, or the store refuses it.
     """
     spark = table.sparkSession
+    check_new(spark, ref, overwrite)
     mode = "overwrite" if overwrite else "errorifexists"
     match = _FORMAT_AND_PATH.fullmatch(ref)
     try:
@@ -134,36 +138,29 @@ def write(table: DataFrame, ref: str, overwrite: bool) -> DataFrame:
             table.write.mode(mode).saveAsTable(ref)
             return spark.table(ref)
         kind, path = match.groups()
+        options = {"header": "true"} if kind == "csv" else {}
+        writer = table.write.format(kind).options(**options).mode(mode)
         local = _local(spark, path)
-        options = {"header": True} if kind == "csv" else {}
         if local is None:
-            table.write.format(kind).options(**options).mode(mode).save(path)
+            writer.save(path)
         else:
-            check_new(spark, ref, overwrite)
-            with _beside(local) as temporary:
-                table.write.format(kind).options(**options).save(str(temporary))
-                if overwrite and local.is_dir():
-                    shutil.rmtree(local)
-                elif overwrite:
-                    local.unlink(missing_ok=True)
-                temporary.rename(local)
+            with _moved_to(local) as temporary:
+                writer.save(str(temporary))
         return spark.read.format(kind).options(**options).schema(table.schema).load(path)
-    except CloakingError:
-        raise
-    except (PySparkException, OSError) as error:
-        raise OutputError(f"counts '{ref}': cannot be written ({_reason(error)}); nothing stands there") from error
+    except (AnalysisException, OSError) as error:
+        raise OutputError(f"counts '{ref}': cannot be written ({_reason(error)})") from error
 
 
 def remove(spark: SparkSession, ref: str) -> str:
-    """Remove a table that this run wrote, because a later step failed; return a line that says what stands."""
+    """Remove a table that this run wrote, since a later step failed; return a line that says what stands."""
     match = _FORMAT_AND_PATH.fullmatch(ref)
     local = _local(spark, match[2]) if match else None
     if match is None:
-        spark.sql(f"DROP TABLE IF EXISTS {'.'.join(_quoted(part) for part in ref.split('.'))}")
+        spark.sql(f"DROP TABLE IF EXISTS {'.'.join(map(quoted, ref.split('.')))}")
     elif local is not None:
         shutil.rmtree(local)
     else:
-        return f"counts '{ref}': stands, written by this run, which failed later; remove it"
+        return f"counts '{ref}': stands, written by this run, which failed afterwards; remove it"
     return f"counts '{ref}': removed again, since a later step failed"
 
 
@@ -196,103 +193,44 @@ def write_text(folder: str, name: str, text: str) -> str:
     return f"{folder.rstrip('/')}/{name}"
 
 
-def _read_csv(spark: SparkSession, path: str, label: str, text: Collection[str], by_position: bool) -> DataFrame:
-    """Read UTF-8 CSV with a header; refuse every other dialect instead of guessing."""
-    options = _CSV | {"multiLine": by_position}
-    head = spark.read.options(**(options | {"header": False, "multiLine": True})).csv(path).head(1)
-    if not head:
-        raise InputError(f"{label}: is empty; a header line is needed")
-    names = [name or "" for name in head[0]]
-    problems = _header_problems(names, label)
-    if problems:
-        raise InputError(*problems)
+@contextlib.contextmanager
+def reading(label: str, everything: bool = False) -> Iterator[None]:
+    """Turn Spark's failure to read a table into one line: its error class, not its message, which may hold values.
 
-    # A broken row is counted in a column of its own: Spark's error for it would put the row's values into the log.
-    fields = [StructField(name, StringType()) for name in [*names, _CORRUPT]]
-    options |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    table = spark.read.schema(StructType(fields)).options(**options).csv(path)
-    numeric = _numeric_columns(table, [name for name in names if name not in text], label)
-    if by_position:
-        table = table.withColumn(POSITION, _row_number(table, label))
-    kept = [*names, *([POSITION] if by_position and POSITION not in names else [])]
-    return table.select(
-        *(column(n).cast(DoubleType()).alias(n) if n in numeric and n != POSITION else column(n) for n in kept)
-    )
+    Later than the table's opening, only errors that speak of the table are turned (or `everything` is).
+    """
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        reason = _reason(error)
+        if not (everything or isinstance(error, AnalysisException) or _READING.match(reason)):
+            raise
+        raise InputError(f"{label}: cannot be read ({reason}); check its name, format, content and rights") from error
 
 
-def _header_problems(names: Sequence[str], label: str) -> list[str]:
-    other = [mark for mark in (";", "\t", "|") if mark in names[0]]
-    if len(names) == 1 and other:
-        mark = "tab" if other[0] == "\t" else other[0]
-        return [f"{label}: seems to be separated by '{mark}'; write it with commas and decimal points"]
-    if any("�" in name or "\0" in name for name in names):
-        return [f"{label}: the header is not UTF-8; write the file in UTF-8"]
-    folded = [name.casefold() for name in names]
-    repeated = sorted({name for name in names if name and folded.count(name.casefold()) > 1})
-    problems = [f"{label}: the columns {repeated} differ at most in case; rename them"] if repeated else []
-    if not all(names):
-        problems.append(f"{label}: {names.count('')} column(s) have no name; name every column in the header")
-    return problems
-
-
-def _numeric_columns(table: DataFrame, names: Sequence[str], label: str) -> set[str]:
-    """Return the columns whose every value is the text of a number, in one pass over the file."""
-    filled = [F.count(column(name)) for name in names]
-    numbers = [F.count_if(column(name).rlike(_NUMBER) | column(name).rlike(_NOT_FINITE)) for name in names]
-    rows, broken, *counts = table.agg(F.count(F.lit(1)), F.count(column(_CORRUPT)), *filled, *numbers).head() or ()
-    if broken:
+def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:
+    """Number the rows of one file from 0, in its order."""
+    if kind not in ("parquet", "csv"):
         raise InputError(
-            f"{label}: {broken:,} of {rows:,} rows do not have one value per column; "
-            "use commas, double quotes, and no line breaks inside a value"
+            f"{label}: --by-position reads parquet and csv files, not {kind}; link the rows by a key (--id)"
         )
-    pairs = list(zip(names, counts[: len(names)], counts[len(names) :], strict=True))
-    mixed = [(name, all_ - good, all_) for name, all_, good in pairs if 0 < good < all_]
-    if mixed:
-        raise InputError(
-            *(
-                f"{label}: column '{name}' holds numbers, but {bad:,} of its {all_:,} values are none; "
-                "use decimal points and no units, or drop the column"
-                for name, bad, all_ in mixed
-            )
-        )
-    return {name for name, all_, good in pairs if good == all_}
-
-
-def _row_number(table: DataFrame, label: str) -> Column:
-    """Number the rows of one CSV file; read with multiLine, a file is never split, so its rows keep their order."""
-    _refuse_folders(table, label)
-    return F.monotonically_increasing_id()
-
-
-def _numbered_parquet(table: DataFrame, kind: str, label: str) -> DataFrame:
-    if kind != "parquet":
-        raise InputError(f"{label}: --by-position reads parquet and csv, not {kind}; write it as parquet or use --id")
-    _refuse_folders(table, label)
-    return table.select("*", F.col("_metadata.row_index").alias("_row")).drop(POSITION).withColumnRenamed("_row", POSITION)
-
-
-def _refuse_folders(table: DataFrame, label: str) -> None:
     files = len(table.inputFiles())
     if files != 1:
         raise InputError(
             f"{label}: --by-position needs one file, found {files}, whose order is not certain; "
-            "write a single file or link the rows by a key (--id)"
+            "write one file or link the rows by a key (--id)"
         )
-
-
-@contextlib.contextmanager
-def _reading(label: str) -> Iterator[None]:
-    """Turn Spark's refusal to read into one line with its error class, not its message, which may hold values."""
-    try:
-        yield
-    except PySparkException as error:
-        raise InputError(f"{label}: cannot be read ({_reason(error)}); check the name, the format and the rights") from error
+    # A whole CSV file is one partition, in which the running id is the row's number.
+    row = F.col("_metadata.row_index") if kind == "parquet" else F.monotonically_increasing_id()
+    rest = [column(name) for name in table.columns if name.casefold() != POSITION]
+    return table.select(row.alias(POSITION), *rest)
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, PySparkException):
-        found = re.match(r"\s*\[([A-Z_.]+)\]", str(error))
-        return error.getErrorClass() or (found[1] if found else type(error).__name__)
+    if isinstance(error, PySparkException | Py4JJavaError) and (
+        match := re.search(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))
+    ):
+        return match[1]
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return type(error).__name__
@@ -302,21 +240,20 @@ def _local(spark: SparkSession, path: str) -> Path | None:
     """Return the path on this machine's disk, None where only Spark knows the store."""
     if path.startswith("file:"):
         return Path("/" + path.removeprefix("file:").lstrip("/"))
-    if "://" in path or not spark.conf.get("spark.master", "").startswith("local"):  # type: ignore[union-attr]
+    if "://" in path or not str(spark.conf.get("spark.master", "")).startswith("local"):
         return None
     return Path(path).absolute()
 
 
 @contextlib.contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """Give a temporary path on the target's disk and remove what is left of it."""
+def _moved_to(target: Path) -> Iterator[Path]:
+    """Give a temporary path beside the target; move it there when all went well, else remove what is there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         yield temporary
+        if target.is_dir():
+            shutil.rmtree(target)
+        temporary.replace(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

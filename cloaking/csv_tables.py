@@ -1,0 +1,96 @@
+"""CSV files -> DataFrame with types: the one dialect that is read, everything else refused instead of guessed."""
+
+from collections.abc import Collection, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StringType, StructField, StructType
+
+from cloaking.errors import InputError
+from cloaking.names import alike, column, quoted
+
+_NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+_NOT_FINITE = r"(?i)^[+-]?(nan|inf|infinity)$"
+_BROKEN = "_broken_row"
+# Without column pruning a row with too few or too many values is noticed, whatever columns are asked for.
+_DIALECT = {"encoding": "UTF-8", "sep": ",", "quote": '"', "escape": '"', "columnPruning": "false"}
+
+
+def read(spark: SparkSession, path: str, label: str, text: Collection[str], whole_files: bool = False) -> DataFrame:
+    """Read UTF-8 files with a header, commas, decimal points and double quotes.
+
+    Args:
+        path: a file or a folder of files with one header.
+        label: what messages call the table.
+        text: columns that stay text; of all others, those of numbers become double.
+        whole_files: never split a file, so that its rows stay in order and may hold line breaks.
+
+    Raises:
+        InputError: another dialect, with the fix.
+    """
+    head = spark.read.options(**_DIALECT, header="false", multiLine="true").csv(path).head(1)
+    if not head:
+        raise InputError(f"{label}: is empty; a header line is needed")
+    names = [name or "" for name in head[0]]
+    problems = _header_problems(names, label)
+    if problems:
+        raise InputError(*problems)
+
+    # Broken rows are flagged, not left to Spark's error, which would put their values into the log.
+    schema = StructType([StructField(name, StringType()) for name in [*names, _BROKEN]])
+    options = {"header": "true", "enforceSchema": "false", "columnNameOfCorruptRecord": _BROKEN}
+    table = spark.read.schema(schema).options(**_DIALECT, **options, multiLine=str(whole_files).lower()).csv(path)
+    numeric = _numeric_columns(table, [name for name in names if name not in text], label)
+    return table.select(
+        *(column(name).cast("double").alias(name) if name in numeric else column(name) for name in names)
+    )
+
+
+def take_type(table: DataFrame, name: str, kind: DataType) -> DataFrame | None:
+    """Give a text column another type, if each value is the canonical text of one; else return None."""
+    cast = F.expr(f"try_cast({quoted(name)} as {kind.simpleString()})")
+    other_text = column(name).isNotNull() & ~column(name).eqNullSafe(cast.cast("string"))
+    return table.withColumn(name, cast) if table.where(other_text).isEmpty() else None
+
+
+def _header_problems(names: Sequence[str], label: str) -> list[str]:
+    for mark, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        if len(names) == 1 and mark in names[0]:
+            return [f"{label}: seems to be separated by {called}; write it with commas and decimal points"]
+    if any("\ufffd" in name or "\0" in name for name in names):
+        return [f"{label}: the header is not UTF-8; write the file in UTF-8"]
+    problems = []
+    if not all(names):
+        problems.append(f"{label}: {names.count('')} column(s) have no name; name every column in the header")
+    repeated = sorted({name for name in names if name and len(alike(name, names)) > 1})
+    if repeated:
+        problems.append(f"{label}: the columns {', '.join(repeated)} have the same name but for case; rename them")
+    return problems
+
+
+def _numeric_columns(table: DataFrame, names: Sequence[str], label: str) -> set[str]:
+    """Return the columns whose every value is the text of a number, after one pass over the files."""
+    row = table.agg(
+        F.count(F.lit(1)).alias("rows"),
+        F.count(_BROKEN).alias("broken"),
+        *(F.count(column(name)).alias(f"filled_{i}") for i, name in enumerate(names)),
+        *(
+            F.count_if(column(name).rlike(f"{_NUMBER}|{_NOT_FINITE}")).alias(f"good_{i}")
+            for i, name in enumerate(names)
+        ),
+    ).collect()[0]
+    if row["broken"]:
+        raise InputError(
+            f"{label}: {row['broken']:,} of {row['rows']:,} rows do not have one value per column; "
+            "use commas, double quotes, and no line breaks inside a value"
+        )
+    counts = {name: (row[f"filled_{i}"], row[f"good_{i}"]) for i, name in enumerate(names)}
+    mixed = [
+        f"{label}: column '{name}' holds numbers, but {filled - good:,} of its {filled:,} values are none; "
+        "use decimal points and no units, or drop the column"
+        for name, (filled, good) in counts.items()
+        if 0 < good < filled
+    ]
+    if mixed:
+        raise InputError(*mixed)
+    return {name for name, (filled, good) in counts.items() if good == filled}

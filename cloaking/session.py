@@ -1,0 +1,85 @@
+"""Settings -> Spark session: the running one, that of spark-submit, or a new one on this machine."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cloaking.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+MOST_MEMORY = 8  # GiB for Spark on a machine of one's own; half of the machine's where that is less
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # Spark runs a task per core already
+
+
+@contextlib.contextmanager
+def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
+    """Give the running Spark session, or start one and stop it at the end.
+
+    Args:
+        conf: settings KEY=VALUE for a new session; they win over all others.
+
+    Raises:
+        SettingsError: Spark would be started on this machine and there is no Java for it.
+    """
+    given = dict(setting.split("=", 1) for setting in conf)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    remote = "SPARK_REMOTE" in os.environ or "spark.remote" in given
+    if not submitted and not remote:
+        _find_java()
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take another python3 from the PATH
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    configured = submitted or remote or "SPARK_CONF_DIR" in os.environ or "PYSPARK_SUBMIT_ARGS" in os.environ
+    defaults = {} if configured else _own_machine()
+    if not remote:
+        defaults |= {f"spark.executorEnv.{name}": "1" for name in ONE_THREAD}
+    defaults["spark.sql.execution.arrow.pyspark.enabled"] = "true"
+    builder = SparkSession.builder.appName("local-cloaking")
+    for key, value in (defaults | given).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _own_machine() -> dict[str, str]:
+    """Return the settings for a machine of one's own: all cores, half of the memory, a progress bar on a terminal."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return {
+        "spark.master": "local[*]",
+        "spark.driver.memory": f"{min(memory // 2, MOST_MEMORY * 1024)}m",
+        "spark.log.level": "WARN",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+    }
+
+
+def _find_java() -> None:
+    """Look for Java before Spark does, whose own message is a page long."""
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else shutil.which("java")
+    fix = f"install Java {OLDEST_JAVA} or newer and set JAVA_HOME, or put java on the PATH"
+    if java is None:
+        raise SettingsError(f"Spark needs Java, and there is none; {fix}")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError):
+        raise SettingsError(f"Spark needs Java, and {java} does not run; {fix}") from None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found and int(found[1]) < OLDEST_JAVA:
+        raise SettingsError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {found[1]}; {fix}")
