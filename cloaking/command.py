@@ -131,6 +131,9 @@ def _plan(spark: "SparkSession", settings: Settings) -> "Plan":
         ncp=settings.ncp,
         group_by=settings.group_by,
         tie_tolerance=settings.tie_tolerance,
+        strategy=settings.strategy,
+        broadcast_limit=settings.broadcast_limit,
+        cell_rows=settings.cell_rows,
         tasks=settings.tasks,
         labels=(f"originals '{refs[0]}'", f"avatars '{refs[1]}'", f"link '{settings.link}'"),
     )
@@ -144,8 +147,6 @@ def _run(
     start: float,
     laps: Mapping[str, float],
 ) -> Run:
-    from cloaking.counting import STRATEGY
-
     now = datetime.datetime.now(datetime.UTC)
     ends = {"start": start, **laps}
     seconds = {lap: ends[lap] - before for lap, before in zip(laps, ends.values(), strict=False)}
@@ -160,9 +161,9 @@ def _run(
         inputs=((settings.originals, summary.originals), (settings.avatars, summary.avatars)),
         link_kind=_link_kind(settings),
         link_columns=plan.columns.made_from,
-        parameters=_parameters(settings) | {"tasks": plan.tasks},
+        parameters=_parameters(settings) | {"tasks": plan.spread.tasks},
         versions=_versions(spark),
-        strategy=STRATEGY,
+        strategy=plan.spread.strategy,
         seconds={lap: round(value, 3) for lap, value in seconds.items()},
     )
 
@@ -196,15 +197,13 @@ def _versions(spark: "SparkSession") -> dict[str, str]:
 
 def _describe(settings: Settings, plan: "Plan") -> str:
     """Return what a run would do."""
-    from cloaking.counting import STRATEGY
-
     lines = {
         "originals": f"{settings.originals} ({plan.rows.originals:,} rows)",
         "avatars": f"{settings.avatars} ({plan.rows.avatars:,} rows)",
         "link": f"{_link_kind(settings)} ({', '.join(plan.columns.made_from)})",
         "components": f"{len(plan.columns.components)}: {', '.join(plan.columns.components)}",
         "groups": ", ".join(plan.groups.values()) or "none",
-        "strategy": f"{STRATEGY}, {plan.tasks} task(s)",
+        "strategy": f"{plan.spread.strategy}, {plan.spread.tasks} task(s)",
         "counts": settings.counts or "not written",
         "report": settings.output or "not written",
     }

@@ -14,6 +14,7 @@ from cloaking import __version__
 from cloaking.errors import SettingsError
 
 LARGEST_TIE_TOLERANCE = 1e-6
+STRATEGIES = ("auto", "broadcast", "partition")
 
 _DESCRIPTION = """\
 Measure Local Cloaking: how many avatars stand at least as close to each original as the avatar made from it. The
@@ -55,6 +56,9 @@ class Settings:
     group_by: str | None = None
     min_local_cloaking: float | None = None
     min_hidden_rate: float | None = None
+    strategy: str = "auto"
+    broadcast_limit: int = 512
+    cell_rows: int = 500_000
     tasks: int | None = None
     tie_tolerance: float = 1e-12
     dry_run: bool = False
@@ -130,6 +134,18 @@ def _parser() -> _Parser:
 
     running = parser.add_argument_group("running")
     running.add_argument(
+        "--strategy",
+        choices=STRATEGIES,
+        type=_text,
+        help="broadcast all avatars, or partition space into cells; auto (default) picks by size",
+    )
+    running.add_argument(
+        "--broadcast-limit", metavar="MIB", type=_positive, help="auto broadcasts coordinates up to this (default: 512)"
+    )
+    running.add_argument(
+        "--cell-rows", metavar="N", type=_positive, help="most avatars that a task holds (partition; default: 500000)"
+    )
+    running.add_argument(
         "--tasks", metavar="N", type=_positive, help="Spark tasks to count with (default: from the rows)"
     )
     running.add_argument(
@@ -189,6 +205,8 @@ def _toml_value(action: argparse.Action, value: Any) -> Any:
         raise ValueError("a text in quotes is needed")
     if read not in (_text, _date) and isinstance(value, str):
         raise ValueError("a number without quotes is needed")
+    if action.choices is not None and value not in action.choices:
+        raise ValueError(f"one of {', '.join(action.choices)} is needed")
     return read(str(value))  # type: ignore[operator]
 
 

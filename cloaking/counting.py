@@ -1,7 +1,8 @@
-"""Linked originals + avatars -> closer, tied and cloaking per original, the kernel spread over Spark's tasks.
+"""Linked originals + avatars -> closer, tied and cloaking per original: the kernel spread over Spark's tasks.
 
-Broadcast: the index of all avatars is built once on the driver and shipped as a file, which the workers of a machine
-map into memory together; each task counts its originals against it.
+Either the avatars' index is built once on the driver and shipped as a file, which the workers of a machine map into
+memory together (broadcast), or space is cut into cells and each task counts within one (partition). Both give the
+same counts, bit for bit.
 """
 
 import atexit
@@ -10,34 +11,65 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark import SparkFiles
+from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from cloaking import partition
+from cloaking.batches import ROWS, Batches, joined, matrix, schema, with_columns
 from cloaking.errors import InputError
 from cloaking.kernel import AvatarIndex
 from cloaking.linking import Columns
+from cloaking.partition import CELL_ROWS
 
 log = logging.getLogger(__name__)
 
-ROWS_PER_TASK = 250_000  # the leaves of the index are the faster, the more originals reach them together
+BROADCAST_LIMIT = 512  # MiB of avatars' coordinates; the driver needs some four times as much to build the index
 FEWEST_ROWS_PER_TASK = 20_000  # below this, starting a task costs more than counting its rows
-STRATEGY = "broadcast"
 
 
-def tasks_for(spark: SparkSession, rows: int) -> int:
-    """Return how many tasks to count `rows` originals with: all cores, where they can be asked and are worth it."""
-    cores = getattr(_context(spark), "defaultParallelism", 1)
-    return max(1, -(-rows // ROWS_PER_TASK), min(cores, rows // FEWEST_ROWS_PER_TASK))
+@dataclass(frozen=True)
+class Spread:
+    """How the counting is spread: the strategy (never auto), the tasks, and the most avatars of a cell."""
+
+    strategy: str
+    tasks: int
+    cell_rows: int
+
+
+def spread(
+    spark: SparkSession,
+    originals: int,
+    avatars: int,
+    ncp: int,
+    *,
+    strategy: str = "auto",
+    broadcast_limit: int = BROADCAST_LIMIT,
+    cell_rows: int = CELL_ROWS,
+    tasks: int | None = None,
+) -> Spread:
+    """Decide how to count: auto broadcasts avatars of up to `broadcast_limit` MiB, and cuts more of them into cells.
+
+    The number of tasks, unless given, follows the originals and, where they can be asked, the cores.
+    """
+    if strategy == "auto":
+        strategy = "broadcast" if avatars * ncp * 8 <= broadcast_limit * 2**20 else "partition"
+    if tasks is None:
+        context = _context(spark)
+        cores = context.defaultParallelism if context is not None else 1
+        tasks = max(1, -(-originals // ROWS), min(cores, originals // FEWEST_ROWS_PER_TASK))
+    return Spread(strategy, tasks, cell_rows)
 
 
 def count(
-    linked: DataFrame, avatars: DataFrame, columns: Columns, expected_avatars: int, tie_tolerance: float
+    linked: DataFrame, avatars: DataFrame, columns: Columns, rows: int, tie_tolerance: float, how: Spread
 ) -> DataFrame:
     """Return one row per original: its key, group, closer, tied, cloaking (bigint).
 
@@ -45,61 +77,41 @@ def count(
         linked: one row per original with its own avatar's coordinates, in the partitions to count in.
         avatars: all avatars' coordinates, unlinked ones too.
         columns: the columns of both.
-        expected_avatars: the number of avatars that the checks saw.
+        rows: the number of avatars that the checks saw.
         tie_tolerance: relative width of a tie.
+        how: the strategy and its measures.
 
     Raises:
         InputError: the avatars changed since they were checked.
     """
+    if how.strategy == "broadcast":
+        counted = _broadcast(linked, avatars, columns, rows, tie_tolerance)
+    else:
+        counted = partition.count(linked, avatars, columns, rows, tie_tolerance, how.cell_rows)
+    cloaking = F.col("within") - 1  # its own avatar is within, and does not hide it
+    return counted.select(
+        *columns.keys, "group", "closer", (cloaking - F.col("closer")).alias("tied"), cloaking.alias("cloaking")
+    )
+
+
+def _broadcast(linked: DataFrame, avatars: DataFrame, columns: Columns, rows: int, tie_tolerance: float) -> DataFrame:
     start = time.monotonic()
     points = avatars.select(*columns.own).toPandas().to_numpy(dtype=np.float64)
-    if len(points) != expected_avatars:
-        raise InputError(
-            f"avatars: {expected_avatars:,} rows when checked, {len(points):,} when read; measure a snapshot"
-        )
+    if len(points) != rows:
+        raise InputError(f"avatars: {rows:,} rows when checked, {len(points):,} when read; measure a snapshot")
     name = _ship(linked.sparkSession, AvatarIndex(points))
     log.info("index: avatars=%d seconds=%.1f", len(points), time.monotonic() - start)
 
-    bigints = [T.StructField(result, T.LongType(), False) for result in ("closer", "tied", "cloaking")]
     kept = [*columns.keys, "group"]
-    schema = T.StructType([*(linked.schema[name] for name in kept), *bigints])
-    counted = _counter(name, kept, columns.originals, columns.own, tie_tolerance)
-    return linked.mapInArrow(counted, schema)
+    originals, own = columns.originals, columns.own
 
-
-def _counter(
-    name: str, kept: Sequence[str], originals: Sequence[str], own: Sequence[str], tie_tolerance: float
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that counts one partition; what is kept passes untouched, as Arrow."""
-
-    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
         index = AvatarIndex.load(SparkFiles.get(name))
-        for table in _joined(batches):
-            closer, within = index.count(_matrix(table, originals), _matrix(table, own), tie_tolerance)
-            cloaking = within - 1  # its own avatar is within, and does not hide it
-            results = {"closer": closer, "tied": cloaking - closer, "cloaking": cloaking}
-            table = table.select(list(kept))
-            for result, values in results.items():
-                table = table.append_column(result, pa.array(values))
-            yield from table.to_batches()
+        for table in joined(batches):
+            closer, within = index.count(matrix(table, originals), matrix(table, own), tie_tolerance)
+            yield from with_columns(table.select(kept), closer=closer, within=within)
 
-    return counted
-
-
-def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join the small batches that Spark sends to tables of about ROWS_PER_TASK rows."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) >= ROWS_PER_TASK:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-def _matrix(table: pa.Table, names: Sequence[str]) -> np.ndarray:
-    return np.column_stack([table[name].to_numpy() for name in names])
+    return linked.mapInArrow(counted, schema(linked, kept, closer=T.LongType(), within=T.LongType()))
 
 
 def _ship(spark: SparkSession, index: AvatarIndex) -> str:
@@ -110,10 +122,10 @@ def _ship(spark: SparkSession, index: AvatarIndex) -> str:
         name = f"avatars-{hashlib.file_digest(file, 'sha256').hexdigest()}.npy"
     path = path.rename(path.with_name(name))
     context = _context(spark)
-    if context is None:  # Spark Connect
-        spark.addArtifact(str(path), file=True)
-    else:
+    if context is not None:
         context.addFile(str(path))
+    else:
+        spark.addArtifact(str(path), file=True)
     return name
 
 
@@ -124,9 +136,7 @@ def _folder() -> Path:
     return folder
 
 
-def _context(spark: SparkSession):  # type: ignore[no-untyped-def]
+def _context(spark: SparkSession) -> SparkContext | None:
     """Return the SparkContext, None under Spark Connect, which has none."""
-    try:
-        return spark.sparkContext
-    except Exception:
-        return None
+    session: object = spark  # under Connect it is another class
+    return session.sparkContext if isinstance(session, SparkSession) else None

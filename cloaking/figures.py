@@ -63,6 +63,7 @@ class Summary:
     interval: Interval | None = None
     warnings: tuple[Notice, ...] = ()
     groups: Mapping[str, "Summary"] = field(default_factory=dict)
+    at_least: tuple[tuple[int, int], ...] = ()  # (k, how many originals have a cloaking of at least k), k rising
 
     @property
     def ncp(self) -> int:
@@ -109,3 +110,14 @@ class Run:
         if not self.gates:
             return "no gate"
         return "pass" if all(gate.met for gate in self.gates) else "fail"
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """What the history keeps of one run and the report draws; `p05` and `p95` are quantiles of the cloaking."""
+
+    run_date: str
+    local_cloaking: float
+    p05: float
+    p95: float
+    verdict: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cloaking import checks, counting, linking
+from cloaking import checks, counting, linking, partition
 from cloaking.errors import InputError
 from cloaking.figures import Summary
 from cloaking.kernel import TIE_TOLERANCE
@@ -41,8 +41,8 @@ class Plan:
     columns: linking.Columns
     rows: checks.Rows
     groups: Mapping[int, str]
-    tasks: int
     tie_tolerance: float
+    spread: counting.Spread
 
 
 def local_cloaking(
@@ -56,6 +56,9 @@ def local_cloaking(
     ncp: int | None = None,
     group_by: str | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
+    strategy: str = "auto",
+    broadcast_limit: int = counting.BROADCAST_LIMIT,
+    cell_rows: int = partition.CELL_ROWS,
     tasks: int | None = None,
 ) -> LocalCloaking:
     """Measure Local Cloaking: the median number of other avatars at least as close to an original as its own.
@@ -70,6 +73,10 @@ def local_cloaking(
         ncp: take the first ncp of the components.
         group_by: a column of the originals; the figures are given per group too.
         tie_tolerance: relative width of a tie, from 0 to 1e-6.
+        strategy: `broadcast` sends all avatars to every machine, `partition` cuts space into cells, `auto` picks by
+            size. All give the same counts.
+        broadcast_limit: MiB of avatars' coordinates up to which `auto` broadcasts.
+        cell_rows: the most avatars that a task of `partition` holds.
         tasks: Spark tasks to count with; unless given, from the number of rows.
 
     Returns:
@@ -88,6 +95,9 @@ def local_cloaking(
         ncp=ncp,
         group_by=group_by,
         tie_tolerance=tie_tolerance,
+        strategy=strategy,
+        broadcast_limit=broadcast_limit,
+        cell_rows=cell_rows,
         tasks=tasks,
     )
     return measure(plan)
@@ -104,6 +114,9 @@ def prepare(
     ncp: int | None = None,
     group_by: str | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
+    strategy: str = "auto",
+    broadcast_limit: int = counting.BROADCAST_LIMIT,
+    cell_rows: int = partition.CELL_ROWS,
     tasks: int | None = None,
     labels: tuple[str, str, str] = ("originals", "avatars", "link"),
 ) -> Plan:
@@ -136,8 +149,17 @@ def prepare(
         columns=columns,
         rows=rows,
         groups=groups,
-        tasks=tasks or counting.tasks_for(originals.sparkSession, rows.originals),
         tie_tolerance=tie_tolerance,
+        spread=counting.spread(
+            originals.sparkSession,
+            rows.originals,
+            rows.avatars,
+            len(chosen),
+            strategy=strategy,
+            broadcast_limit=broadcast_limit,
+            cell_rows=cell_rows,
+            tasks=tasks,
+        ),
     )
 
 
@@ -148,8 +170,8 @@ def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) ->
     them instead of counting again.
     """
     columns = plan.columns
-    linked = linking.link(plan.originals, plan.avatars, columns, plan.tasks)
-    counted = counting.count(linked, plan.avatars, columns, plan.rows.avatars, plan.tie_tolerance)
+    linked = linking.link(plan.originals, plan.avatars, columns, plan.spread.tasks)
+    counted = counting.count(linked, plan.avatars, columns, plan.rows.avatars, plan.tie_tolerance, plan.spread)
     keys = [F.col(key).alias(name) for key, name in zip(columns.keys, columns.id, strict=True)]
     counts = counted.select(*keys, "closer", "tied", "cloaking")
     if keep is not None:

@@ -1,9 +1,15 @@
-"""Run -> report.json: aggregates only, never a record."""
+"""Run -> report.json and report.html: aggregates only, never a record.
+
+report.html needs jinja2 and matplotlib, the extra `report`; they are loaded when a page is asked for.
+"""
 
 import json
+from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
-from cloaking.figures import Run, Summary
+from cloaking.errors import SettingsError
+from cloaking.figures import PastRun, Run, Summary
 
 SCHEMA_VERSION = 1
 
@@ -11,6 +17,41 @@ SCHEMA_VERSION = 1
 def to_json(run: Run) -> str:
     """Return the report of one run as JSON, schema version 1."""
     return json.dumps(as_dict(run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_html(run: Run, history: Sequence[PastRun] = ()) -> str:
+    """Return the report of one run as one HTML page that needs nothing else.
+
+    Args:
+        run: the run that the page is about.
+        history: its past runs, in any order; with at least one, the page draws how the median moved.
+
+    Raises:
+        SettingsError: jinja2 or matplotlib is not installed.
+    """
+    return str(_page().page(run, history))
+
+
+def to_fragment(summary: Summary) -> str:
+    """Return the figures and the histogram as a small piece of HTML, for a notebook.
+
+    Raises:
+        SettingsError: jinja2 or matplotlib is not installed.
+    """
+    return str(_page().fragment(summary))
+
+
+def _page() -> ModuleType:
+    try:
+        from cloaking.report import page
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("jinja2", "markupsafe", "matplotlib"):
+            raise
+        raise SettingsError(
+            f"report.html needs {error.name}, which is not installed: pip install 'cloaking[report]' "
+            "(report.json works without)"
+        ) from None
+    return page
 
 
 def as_dict(run: Run) -> dict[str, Any]:

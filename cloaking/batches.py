@@ -1,0 +1,45 @@
+"""Spark's Arrow batches <-> numpy, for functions that Spark maps over a table; what is kept passes untouched."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+ROWS = 250_000  # the leaves of an index are the faster, the more originals reach them together
+
+Batches = Iterable[pa.RecordBatch]
+
+
+def joined(batches: Batches) -> Iterator[pa.Table]:
+    """Join the small batches that Spark sends to tables of about ROWS rows."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= ROWS:
+            yield pa.Table.from_batches(held)
+            held, rows = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def matrix(table: pa.Table, names: Sequence[str]) -> NDArray[np.float64]:
+    """Return columns of doubles as a matrix `(rows, names)`."""
+    return np.column_stack([table[name].to_numpy() for name in names])
+
+
+def with_columns(table: pa.Table, **columns: NDArray[np.generic]) -> Iterator[pa.RecordBatch]:
+    """Append numpy columns and give the table back as batches."""
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values))
+    yield from table.to_batches()
+
+
+def schema(table: DataFrame, kept: Sequence[str], **columns: T.DataType) -> T.StructType:
+    """Return the schema of some columns of a table and of new ones that are never null."""
+    new = [T.StructField(name, kind, nullable=False) for name, kind in columns.items()]
+    return T.StructType([*(table.schema[name] for name in kept), *new])

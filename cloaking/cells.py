@@ -1,0 +1,180 @@
+"""A sample of the avatars -> cells that divide space, so that an original meets only the cells its ball crosses.
+
+numpy only. A point lies in exactly one cell; one function says which, for avatars and originals alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_PAIRS = 1 << 20  # pairs of an original and a cell looked at together: 8 MiB a temporary
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Space cut in two again and again, and points so frequent that each has a cell of its own.
+
+    Inner node i sends points with coordinate `axis[i]` below `cut[i]` to node `below[i]`, the others to the next
+    after it; a leaf has axis -1 and its cell in `cell[i]`. Frequent points come after the leaves' cells.
+    """
+
+    axis: Integers
+    cut: Floats
+    below: Integers
+    cell: Integers
+    frequent: Floats  # (points, ncp)
+
+    @property
+    def count(self) -> int:
+        """The number of cells, with those of the frequent points."""
+        return self.leaves + len(self.frequent)
+
+    @property
+    def leaves(self) -> int:
+        """The number of cells that are not a single point."""
+        return int(np.count_nonzero(self.axis < 0))
+
+    def of(self, points: Floats) -> Integers:
+        """Return the cell of each of the points `(n, ncp)`."""
+        node = np.zeros(len(points), np.int64)
+        inner = np.flatnonzero(self.axis[node] >= 0)
+        while len(inner):
+            at = node[inner]
+            above = points[inner, self.axis[at]] >= self.cut[at]
+            node[inner] = self.below[at] + above
+            inner = inner[self.axis[node[inner]] >= 0]
+        cell = self.cell[node]
+        for number, point in enumerate(self.frequent, start=self.leaves):
+            cell[(points == point).all(axis=1)] = number
+        return cell
+
+
+def bounds(x: Floats, own: Floats, tie_tolerance: float) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """TEMPORARY until the kernel exports it."""
+    from cloaking.kernel import _exponents, _squares
+
+    scaled = _exponents(x, own) != 0
+    x, own = np.ascontiguousarray(x.T), np.ascontiguousarray(own.T)
+    zero = np.zeros_like(x)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        s = _squares(x, own)
+        d = np.sqrt(s)
+        tau = tie_tolerance * (np.sqrt(_squares(x, zero)) + np.sqrt(_squares(own, zero)))
+        lower = np.where(d <= tau, 0.0, (s - 2 * d * tau) + tau * tau)
+        upper = (s + 2 * d * tau) + tau * tau
+    return scaled, lower, upper
+
+
+def cut_cells(sample: Floats, most: int) -> Cells:
+    """Cut space so that no cell holds more than `most` of the sample's points `(s, ncp)`, but for equal points.
+
+    A point that makes up more than `most` of the sample gets a cell of its own.
+    """
+    points, sizes = np.unique(sample, axis=0, return_counts=True)
+    frequent = points[sizes > most]
+    rest = np.repeat(points[sizes <= most], sizes[sizes <= most], axis=0)
+    nodes = [_Node()]
+    leaves = 0
+    pending = [(nodes[0], rest)]
+    while pending:
+        node, inside = pending.pop()
+        found = _middle_cut(inside) if len(inside) > most else None
+        if found is None:
+            node.cell = leaves
+            leaves += 1
+            continue
+        node.axis, node.cut = found
+        node.below = len(nodes)
+        nodes += [_Node(), _Node()]
+        is_above = inside[:, node.axis] >= node.cut
+        pending += [(nodes[-2], inside[~is_above]), (nodes[-1], inside[is_above])]
+    axis, below, cell = (np.array([getattr(node, name) for node in nodes]) for name in ("axis", "below", "cell"))
+    return Cells(axis, np.array([node.cut for node in nodes]), below, cell, frequent)
+
+
+@dataclass
+class _Node:
+    """A node of the cuts while they are made; axis -1 is a leaf."""
+
+    axis: int = -1
+    cut: float = 0.0
+    below: int = 0
+    cell: int = 0
+
+
+def _middle_cut(points: Floats) -> tuple[int, float] | None:
+    """Return the axis of the widest side and a cut at its median that leaves points on both sides."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    axis = int(np.argmax(high / 2 - low / 2))  # halves, since the difference may overflow
+    if low[axis] == high[axis]:
+        return None
+    values = points[:, axis]
+    middle = np.partition(values, len(values) // 2)[len(values) // 2]
+    return axis, float(middle if middle > low[axis] else values[values > low[axis]].min())
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """The exact bounding box and number of avatars of each cell that holds any."""
+
+    cell: Integers
+    size: Integers
+    low: Floats = field(repr=False)  # (cells, ncp)
+    high: Floats = field(repr=False)
+
+    def meet(
+        self, originals: Floats, lower: Floats, upper: Floats, everywhere: NDArray[np.bool_]
+    ) -> tuple[Integers, Integers, Integers, Integers]:
+        """Decide for each original which cells it must visit, and count what needs no visit.
+
+        The distance to a box's nearest and farthest corner is summed by the same operations in the same order as the
+        distance to an avatar, and rounding is monotone: what is beyond or within a bound for the corner is so for
+        every avatar of the box, bit for bit.
+
+        Args:
+            originals: `(n, ncp)`.
+            lower: `(n,)`, squared distance below which an avatar is closer than the own one.
+            upper: `(n,)`, squared distance up to which an avatar is within the tie bound.
+            everywhere: `(n,)`, originals that must visit all cells.
+
+        Returns:
+            row, cell: the visits, one pair each, in the order of the rows.
+            closer, within: `(n,)`, avatars of cells that need no visit.
+        """
+        n = len(originals)
+        closer, within = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        rows, cells = [], []
+        step = max(1, _PAIRS // max(1, len(self.cell)))
+        for start in range(0, n, step):
+            part = slice(start, start + step)
+            near, far = self._corners(originals[part])
+            ask = everywhere[part, None]
+            beyond = (near > upper[part, None]) & ~ask
+            all_closer = (far < lower[part, None]) & ~ask
+            all_within = (far <= upper[part, None]) & (all_closer | (near >= lower[part, None])) & ~ask
+            closer[part] = all_closer @ self.size
+            within[part] = all_within @ self.size
+            row, box = np.nonzero(~(beyond | all_within))
+            rows.append(row + start)
+            cells.append(self.cell[box])
+        if not rows:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), closer, within
+        return np.concatenate(rows), np.concatenate(cells), closer, within
+
+    def _corners(self, originals: Floats) -> tuple[Floats, Floats]:
+        """Return the squared distances `(n, cells)` to the nearest and the farthest point of each box."""
+        near = np.zeros((len(originals), len(self.cell)))
+        far = np.zeros_like(near)
+        with np.errstate(over="ignore", under="ignore"):
+            for k in range(originals.shape[1]):
+                x = originals[:, k, None]
+                to_low, to_high = self.low[:, k] - x, x - self.high[:, k]
+                near += np.square(np.maximum(np.maximum(to_low, to_high), 0.0))
+                far += np.square(np.maximum(np.abs(to_low), np.abs(to_high)))
+        return near, far

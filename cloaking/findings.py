@@ -1,0 +1,176 @@
+"""What the columns of a table hold -> what is wrong with it for a projection, and what is suspect.
+
+A line has table, column, counts and fix, never a value; what it says of a user's options are those of the command.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cloaking.figures import Notice
+from cloaking.profiles import FEW_VALUES, MOST_COLUMNS, Profile
+
+LARGEST = 2.0**500  # of a number, so that its square is well within float64
+SMALLEST = 2.0**-500  # of a range, likewise
+_NAMED = 10  # columns that a message names
+
+
+def endless(profile: Profile, categorical: Sequence[str], label: str) -> list[str]:
+    """Return which columns have more modalities than a projection can have columns."""
+    return [
+        f"{label}: column '{categorical[q]}' has more modalities than the {MOST_COLUMNS:,} columns that can be "
+        "projected; is it a key? Name it in --id or --drop, or regroup it"
+        for q in profile.endless
+    ]
+
+
+def numbers(profile: Profile, continuous: Sequence[str], missing_continuous: str, label: str) -> list[str]:
+    """Return which numbers are missing where that is refused, infinite, or too large to be squared."""
+    problems = [] if profile.rows else [f"{label}: has no rows to project; look at the table and at --where"]
+    for name, found in zip(continuous, profile.continuous, strict=True):
+        gaps = profile.rows - found.values
+        if gaps and (missing_continuous == "error" or not found.values):
+            fix = "fill it, or give --missing-continuous mean or drop-rows" if found.values else "leave it out: --drop"
+            problems.append(
+                f"{label}: column '{name}' is missing (null or NaN) in {gaps:,} of {profile.rows:,} rows; {fix}"
+            )
+        if found.infinite:
+            problems.append(
+                f"{label}: column '{name}' is infinite in {found.infinite:,} of {profile.rows:,} rows; correct them"
+            )
+        elif max(abs(found.low), abs(found.high)) > LARGEST or 0 < found.high - found.low < SMALLEST:
+            problems.append(f"{label}: column '{name}' has numbers too large or too small to be squared; rescale it")
+    return problems
+
+
+def missing_levels(profile: Profile, categorical: Sequence[str], missing_categorical: str, label: str) -> list[str]:
+    """Return which categories are missing where that is refused."""
+    if missing_categorical != "error":
+        return []
+    return [
+        f"{label}: column '{name}' is missing (null) in {levels[None]:,} of {profile.rows:,} rows; fill it, or give "
+        "--missing-categorical level, which makes missing a modality of its own"
+        for name, levels in zip(categorical, profile.categorical, strict=True)
+        if None in levels
+    ]
+
+
+def filled(profile: Profile, continuous: Sequence[str], label: str) -> tuple[Notice, ...]:
+    """Say which missing numbers take the originals' mean."""
+    gaps = {name: profile.rows - found.values for name, found in zip(continuous, profile.continuous, strict=True)}
+    counts = [f"'{name}' {count:,}" for name, count in gaps.items() if count]
+    if not counts:
+        return ()
+    message = f"{label}: missing numbers take the originals' mean, of {profile.rows:,} rows: {_some(counts)}"
+    return (Notice("missing_filled", message),)
+
+
+def own_level(profile: Profile, categorical: Sequence[str], label: str) -> tuple[Notice, ...]:
+    """Say which columns have missing as a modality of its own."""
+    pairs = zip(categorical, profile.categorical, strict=True)
+    counts = [f"'{name}' {levels[None]:,}" for name, levels in pairs if None in levels]
+    if not counts:
+        return ()
+    message = f"{label}: missing is a modality of its own, of {profile.rows:,} rows: {_some(counts)}"
+    return (Notice("missing_level", message),)
+
+
+def dropped(rows: int, kept: int, label: str) -> tuple[Notice, ...]:
+    """Say how many rows were left out since a number is missing in them."""
+    if rows == kept:
+        return ()
+    message = f"{label}: {rows - kept:,} of {rows:,} rows are left out, since a number is missing in them"
+    return (Notice("rows_left_out", message),)
+
+
+def constant(names: Sequence[str], label: str) -> tuple[Notice, ...]:
+    """Say which columns are left out since they hold one value."""
+    if not names:
+        return ()
+    message = f"{label}: left out, since they hold one value: {_some(_quoted(names))}"
+    return (Notice("constant_columns", message),)
+
+
+def few_values(profile: Profile, continuous: Sequence[str], assumed: Sequence[str], label: str) -> tuple[Notice, ...]:
+    """Hint at columns taken for numbers by their type that may be codes of categories."""
+    pairs = zip(continuous, profile.continuous, strict=True)
+    names = [name for name, found in pairs if found.few and found.low != found.high and name in assumed]
+    if not names:
+        return ()
+    message = (
+        f"{label}: taken for numbers, with at most {FEW_VALUES} distinct values: {_some(_quoted(names))}; "
+        "if they are codes, name them in --categorical, else in --continuous"
+    )
+    return (Notice("few_values", message),)
+
+
+def axes_not_unique(unique: bool, ncp: int) -> tuple[Notice, ...]:
+    """Say that the last component shares its eigenvalue with the first one left out."""
+    if unique:
+        return ()
+    message = (
+        f"components {ncp} and {ncp + 1} explain the same variance, so that the first {ncp} are not the only such "
+        "space, and another one may give another result; take one component more or less"
+    )
+    return (Notice("axes_not_unique", message),)
+
+
+def unseen(
+    profile: Profile,
+    known: Mapping[str, Iterable[str | None]],
+    types: Sequence[tuple[str, str]],
+    refuse: bool,
+    label: str,
+) -> tuple[list[str], tuple[Notice, ...]]:
+    """Return which columns hold modalities that the originals lack: problems, or notices where they are ignored.
+
+    Args:
+        profile: of the table to project.
+        known: each categorical column's modalities among the originals.
+        types: its type there and here.
+        refuse: whether unseen modalities are a problem.
+        label: what messages call the table.
+    """
+    problems, ignored = [], []
+    for levels, (name, seen), (theirs, ours) in zip(profile.categorical, known.items(), types, strict=True):
+        strange = {level: rows for level, rows in levels.items() if level not in set(seen)}
+        if not strange:
+            continue
+        rows = sum(strange.values())
+        alike = {_loose(level) for level in seen}
+        matches = sum(_loose(level) in alike for level in strange)
+        holds = f"column '{name}' holds {len(strange):,} modalities in {rows:,} of {profile.rows:,} rows"
+        if matches:  # never ignored: it is a mistake of types, and would hide behind a good result
+            problems.append(
+                f"{label}: {holds} that the originals lack as text, {matches:,} of which match as numbers or but for "
+                f'case and spaces, as "2" and "2.0" or true and 1 do: the types differ ({theirs} among the originals, '
+                f"{ours} here); cast both columns alike"
+            )
+        elif refuse:
+            problems.append(
+                f"{label}: {holds} that the originals lack; correct or regroup them, or give --unseen ignore"
+            )
+        else:
+            ignored.append(f"'{name}' {rows:,}")
+    if not ignored:
+        return problems, ()
+    message = f"{label}: modalities that the originals lack add nothing, in rows of {profile.rows:,}: {_some(ignored)}"
+    return problems, (Notice("unseen_ignored", message),)
+
+
+def _loose(level: str | None) -> float | str | None:
+    """Return the modality as a mistaken comparison would see it: a number, or text without case and spaces."""
+    if level is None:
+        return None
+    text = level.strip().casefold()
+    try:
+        return float({"true": "1", "false": "0"}.get(text, text))
+    except ValueError:
+        return text
+
+
+def _quoted(names: Iterable[str]) -> list[str]:
+    return [f"'{name}'" for name in names]
+
+
+def _some(items: Sequence[str]) -> str:
+    more = f" and {len(items) - _NAMED:,} more" if len(items) > _NAMED else ""
+    return ", ".join(items[:_NAMED]) + more

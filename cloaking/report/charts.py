@@ -1,0 +1,217 @@
+"""Summary and past runs -> the page's charts, each an SVG of its own drawn by matplotlib."""
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import matplotlib
+
+from cloaking.figures import PastRun, Summary
+from cloaking.report import canvas, words
+from cloaking.report.canvas import HEIGHT, LABEL, LINE, WIDTH
+from cloaking.report.svg import BAR, LOW, RC, inline
+
+GROUPS_DRAWN = 12
+RUNS_DRAWN = 120
+_PARTLY = 0.5  # opacity of a class that the threshold divides
+_MARKED_RUNS = 40  # with more than these, only runs that failed are marked
+_RUNS_SAID = 24  # how many of the last runs a screen reader reads
+_LOG_FROM = 30  # a history that spans more than this many times its median is drawn on a log axis
+_GROUP_NAME = 140  # points
+_LEAST_K_AXIS = 10  # the least k that the axis of the curve reaches to
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart: its heading, the line below, its legend (class of the colour, words) and the SVG element."""
+
+    name: str
+    title: str
+    note: str
+    svg: str
+    height: float = HEIGHT  # points, beside a width of WIDTH
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+def histogram(summary: Summary, threshold: float | None = None) -> Chart:
+    """Draw the share of originals per class of cloaking; classes below the threshold are coloured."""
+    classes = summary.classes
+    labels = [words.class_label(one) for one in classes]
+    shares = [words.share(one.originals, summary.originals) if one.originals else "0" for one in classes]
+    top = max(one.originals for one in classes)
+    sides = [_side(one.low, one.high, threshold) for one in classes]
+    with matplotlib.rc_context(RC):
+        figure, axes = canvas.axes(left=4, right=4, top=18, bottom=40)
+        for place, (one, side, text) in enumerate(zip(classes, sides, shares, strict=True)):
+            colour, opacity = {"above": (BAR, 1.0), "below": (LOW, 1.0), "partly": (LOW, _PARTLY)}[side]
+            if one.originals:
+                axes.bar(place, one.originals, 0.86, color=colour, alpha=opacity, linewidth=0, clip_on=False)
+            canvas.text(axes, place, one.originals, text, up=4, ha="center")
+        axes.set(xlim=(-0.5, len(classes) - 0.5), ylim=(0, top))
+        canvas.base_line(axes)
+        axes.set_xticks(range(len(classes)), labels)
+        canvas.x_title(axes, "other avatars at least as close as the own one")
+    values = "; ".join(f"{label}: {text}" for label, text in zip(labels, shares, strict=True))
+    title = "How well each original is hidden"
+    bound = words.exact(threshold or 0)
+    legend = {"below": f"below {bound}", "partly": f"partly below {bound}", "above": f"{bound} or more"}
+    return Chart(
+        "histogram",
+        title,
+        "share of originals",
+        inline(figure, "histogram", title, f"Share of the originals by how many other avatars hide each. {values}."),
+        legend=tuple((side, text) for side, text in legend.items() if side in sides) if threshold else (),
+    )
+
+
+def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
+    """Draw the share of originals that at least k other avatars hide, over k on a log axis."""
+    known = _survivors(summary)
+    needed = max(math.ceil(threshold), 1) if threshold else None
+    points = {k: 100 * n / summary.originals for k, n in sorted(known.items()) if k >= 1}
+    points |= {k: 0.0 for k in range(summary.max + 1, _LEAST_K_AXIS + 1)}
+    last = max([*points, needed or 1])
+    with matplotlib.rc_context(RC):
+        figure, axes = canvas.axes(left=44, right=14, top=20, bottom=40)
+        axes.set(xscale="log", xlim=(1, last), ylim=(0, 100))
+        canvas.y_grid(axes, [0, 25, 50, 75, 100], [f"{y}{words.NBSP}%" for y in (0, 25, 50, 75, 100)])
+        axes.plot([*points], [*points.values()], color=BAR, linewidth=LINE, clip_on=False)
+        axes.plot([*points], [*points.values()], "o", color=BAR, markersize=4, markeredgewidth=0, clip_on=False)
+        ticks = canvas.log_ticks(last)
+        axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
+        axes.minorticks_off()
+        canvas.x_title(axes, "k (log scale)")
+        marked = ""
+        if needed is not None:
+            marked = _at_least(known, needed, summary)
+            canvas.threshold_line(axes, LOW, x=needed)
+            left = math.log(needed) < math.log(last) / 2
+            canvas.text(axes, needed, 100, marked, up=5, ha="left" if left else "right")
+    read = [k for k in (1, 2, 5, 10, 20, 50, 100, 1_000, 10_000) if k in points]
+    values = "; ".join(f"at least {k:,}: {words.rate(points[k])}" for k in read)
+    title = "How many are hidden by at least k avatars"
+    description = f"Share of the originals that at least k other avatars hide. {values}. {marked}".strip()
+    return Chart(
+        "curve",
+        title,
+        "each dot is the exact share of originals; read up from k",
+        inline(figure, "curve", title, description),
+    )
+
+
+def history(runs: Sequence[PastRun], threshold: float | None = None) -> Chart:
+    """Draw the median of each run with its band from the 5th to the 95th percentile, in order of their dates."""
+    shown = runs[-RUNS_DRAWN:]
+    days = _days([run.run_date for run in shown])
+    medians = [run.local_cloaking for run in shown]
+    top = max([run.p95 for run in shown] + medians + [threshold or 0, 1])
+    log = top > _LOG_FROM * max(sorted(medians)[len(medians) // 2], 1)
+    with matplotlib.rc_context(RC):
+        right = 84 if threshold else 30
+        figure, axes = canvas.axes(left=44, right=right, top=8, bottom=28)
+        if log:
+            axes.set_yscale("symlog", linthresh=1)
+        axes.set(xlim=(days[0], max(days[-1], days[0] + 1)), ylim=(0, top))
+        ticks = [0, *canvas.log_ticks(top)] if log else canvas.ticks(top)
+        axes.set_ylim(0, max(top, ticks[-1]))
+        canvas.y_grid(axes, ticks, [f"{tick:,g}" for tick in ticks])
+        low, high = [run.p05 for run in shown], [run.p95 for run in shown]
+        axes.fill_between(days, low, high, color=BAR, alpha=0.2, linewidth=0, clip_on=False)
+        axes.plot(days, medians, color=BAR, linewidth=LINE, clip_on=False)
+        if threshold:
+            canvas.threshold_line(axes, LOW, y=threshold)
+            canvas.text(axes, days[-1], threshold, f"threshold {words.exact(threshold)}", right=8, va="center")
+        for day, run in zip(days, shown, strict=True):
+            failed = run.verdict == "fail"
+            if failed or len(shown) <= _MARKED_RUNS:
+                mark, colour, size = ("D", LOW, 6) if failed else ("o", BAR, 5)
+                axes.plot(day, run.local_cloaking, mark, color=colour, markersize=size, clip_on=False)
+        axes.set_xticks(*_dates(days, [run.run_date for run in shown], WIDTH - 44 - right))
+    title = "Run by run"
+    values = "; ".join(
+        f"{run.run_date}: {words.number(run.local_cloaking)}{', gate not met' if run.verdict == 'fail' else ''}"
+        for run in shown[-_RUNS_SAID:]
+    )
+    left_out = f"; the last {len(shown):,} of {len(runs):,} runs" if len(runs) > len(shown) else ""
+    note = f"median and band from 5th to 95th percentile{' (log scale)' if log else ''}{left_out}"
+    legend = (("failed", "gate not met"),) if any(run.verdict == "fail" for run in shown) else ()
+    return Chart("history", title, note, inline(figure, "history", title, f"Local Cloaking. {values}."), legend=legend)
+
+
+def groups(summary: Summary, column: str, threshold: float | None = None) -> Chart:
+    """Draw the Local Cloaking of each group, the lowest first, at most GROUPS_DRAWN of them."""
+    ranked = sorted(summary.groups.items(), key=lambda item: (item[1].local_cloaking, item[1].hidden_rate, item[0]))
+    shown = ranked[:GROUPS_DRAWN]
+    top = max([group.local_cloaking for _, group in shown] + [threshold or 0, 1])
+    names = {f"group-{place}": canvas.fit(label, _GROUP_NAME) for place, (label, _) in enumerate(shown)}
+    widest = max(map(canvas.width, names.values()))
+    below = 26 if threshold else 8
+    with matplotlib.rc_context(RC):
+        height = max(HEIGHT, len(shown) * 16 + below)
+        figure, axes = canvas.axes(left=14 + widest, right=92, top=4, bottom=below, height=height)
+        axes.set(xlim=(0, top), ylim=(max(len(shown), 4) - 0.5, -0.5))
+        for place, (_, group) in enumerate(shown):
+            low = threshold is not None and group.local_cloaking < threshold
+            width = group.local_cloaking
+            axes.barh(place, width, 0.7, color=LOW if low else BAR, linewidth=0, clip_on=False)
+            canvas.text(axes, 0, place, f"group-{place}", right=-6, ha="right", va="center")
+            figures = f"{words.number(group.local_cloaking)}  ({words.rate(group.hidden_rate)})"
+            canvas.text(axes, max(width, threshold or 0), place, figures, right=6, va="center")
+        if threshold:
+            canvas.threshold_line(axes, LOW, x=threshold)
+            canvas.text(axes, threshold, axes.get_ylim()[0], f"threshold {words.exact(threshold)}", up=-6, ha="center", va="top")
+        canvas.base_line(axes, vertical=True)
+    values = "; ".join(
+        f"{label}: {words.number(group.local_cloaking)}, {words.rate(group.hidden_rate)}" for label, group in shown
+    )
+    title = "By group"
+    every = len(shown) == len(ranked)
+    note = f"Local Cloaking (hidden rate) per {words.shorten(column, 40)}, the lowest first"
+    if not every:
+        note += f"; the {len(shown)} lowest of {len(ranked):,} groups, all are in report.json"
+    return Chart("groups", title, note, inline(figure, "groups", title, f"{note}. {values}.", names), height)
+
+
+def _side(low: int, high: int | None, threshold: float | None) -> str:
+    """Tell whether a class is above, below or partly below the threshold."""
+    if threshold is None or low >= threshold:
+        return "above"
+    return "below" if high is not None and high < threshold else "partly"
+
+
+def _survivors(summary: Summary) -> dict[int, int]:
+    """Return how many originals are hidden by at least k, for each k that is known exactly."""
+    known, left = {}, summary.originals
+    for one in summary.classes:
+        if one.low <= summary.max:
+            known[one.low] = left
+        left -= one.originals
+    return known | dict(summary.at_least)
+
+
+def _at_least(known: Mapping[int, int], needed: int, summary: Summary) -> str:
+    """Return how many reach the threshold, in words, where that is known exactly."""
+    if needed in known or needed > summary.max:
+        return f"{words.share(known.get(needed, 0), summary.originals)} have at least {needed:,}"
+    return f"threshold {needed:,}"
+
+
+def _days(dates: Sequence[str]) -> list[int]:
+    """Return where each date stands on the x axis: by the calendar, or in a row where one is no ISO date."""
+    try:
+        return [datetime.date.fromisoformat(date).toordinal() for date in dates]
+    except ValueError:
+        return list(range(len(dates)))
+
+
+def _dates(days: Sequence[int], dates: Sequence[str], width: float) -> tuple[list[int], list[str]]:
+    """Return the dates that fit under an axis of this many points, the last one always; months where they suffice."""
+    months = [date[:7] for date in dates]
+    labels = months if len(set(months)) == len(months) else list(dates)
+    gap = (len(labels[0]) + 2) * 0.6 * LABEL * max(days[-1] - days[0], 1) / width
+    chosen: list[int] = []
+    for place in reversed(range(len(days))):
+        if not chosen or days[chosen[-1]] - days[place] >= gap:
+            chosen.append(place)
+    return [days[place] for place in chosen], [words.shorten(labels[place], 10) for place in chosen]

@@ -1,0 +1,152 @@
+"""Run and its past runs -> report.html, and Summary -> the few figures a notebook shows; both by Jinja, escaped."""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from importlib import resources
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from cloaking.config import Settings
+from cloaking.figures import PastRun, Run, Summary
+from cloaking.report import charts, words
+from cloaking.report.svg import printable
+
+COMPONENTS_NAMED = 8
+RULES_SHOWN = 6
+_SHEET = 1000  # CSS pixels that fit on A4 between the margins, less 4 % for other fonts
+_PRINT = (7.5, 12)  # CSS pixels, the smallest and the largest text on paper
+_VALUE = 160  # characters of a setting; longer ones are cut, the command below holds them whole
+_ROLES = ("originals", "avatars", "link table")
+_TOLD_ELSEWHERE = {"originals", "avatars", "link", "components", "name", "output", "run_date", "config"}
+_DEFAULTS = {one.name: one.default for one in fields(Settings)}
+
+
+def page(run: Run, history: Sequence[PastRun] = ()) -> str:
+    """Return report.html of one run; `history` holds its past runs, in any order."""
+    summary = run.summary
+    threshold = next((gate.threshold for gate in run.gates if gate.metric == "local_cloaking"), None)
+    drawn = [charts.histogram(summary, threshold), charts.hidden_curve(summary, threshold)]
+    runs = _in_order(run, history)
+    if len(runs) > 1:
+        drawn.append(charts.history(runs, threshold))
+    if summary.groups:
+        column = str(run.parameters.get("group_by") or "group")
+        drawn.append(charts.groups(summary, column, threshold))
+    command, toml = repeat_with(run)
+    rules = sorted(run.gates, key=lambda gate: gate.met)
+    settings = _settings(run.parameters)
+    notices = words.by_weight(summary.warnings)
+    return _render(
+        "page.html.j2",
+        print_size=_print_size(run, drawn, settings, " ".join(command) + " ".join(toml)),
+        run=run,
+        summary=summary,
+        charts=[(chart, Markup(chart.svg)) for chart in drawn],
+        warnings=notices,
+        suspect=any(notice.code == "link_suspect" for notice in summary.warnings),
+        rules=rules[:RULES_SHOWN],
+        rules_left=rules[RULES_SHOWN:],
+        inputs=[(role, ref, rows) for role, (ref, rows) in zip(_roles(len(run.inputs)), run.inputs, strict=True)],
+        settings=settings,
+        components_named=COMPONENTS_NAMED,
+        command=command,
+        toml=toml,
+    )
+
+
+def fragment(summary: Summary) -> str:
+    """Return the figures and the histogram as a piece of HTML for a notebook."""
+    chart = charts.histogram(summary)
+    return _render(
+        "fragment.html.j2",
+        summary=summary,
+        chart=chart,
+        svg=Markup(chart.svg),
+        warnings=words.by_weight(summary.warnings),
+    )
+
+
+def repeat_with(run: Run) -> tuple[list[str], list[str]]:
+    """Return the words of the command that repeats a run, quoted, and the lines that only a --config file can say."""
+    parameters = dict(run.parameters) | {"run_date": run.run_date}
+    if parameters.get("by_position"):
+        parameters.pop("id", None)  # rows are numbered then, and a key is refused
+    arguments, toml = ["local-cloaking"], []
+    for key, value in parameters.items():
+        if value is None or value is False or value == _DEFAULTS.get(key):
+            continue
+        if isinstance(value, Mapping) or (_is_list(value) and any("," in str(one) for one in value)):
+            toml.append(f"{key} = {json.dumps(value, ensure_ascii=False, default=str)}")
+            continue
+        option = f"--{key.replace('_', '-')}"
+        if value is True:
+            arguments.append(option)
+            continue
+        text = ",".join(map(str, value)) if _is_list(value) else str(value)
+        arguments += [f"{option}={text}"] if text.startswith("-") else [option, text]
+    return [shlex.quote(argument) for argument in arguments], toml
+
+
+def _render(template: str, **values: Any) -> str:
+    files = resources.files("cloaking.report")
+    environment = jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FunctionLoader(lambda name: files.joinpath(name).read_text(encoding="utf-8")),
+        undefined=jinja2.StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["count"] = lambda n: f"{n:,}"
+    return environment.get_template(template).render(words=words, **values)
+
+
+def _in_order(run: Run, history: Sequence[PastRun]) -> list[PastRun]:
+    """Return the past runs and this one by date; a past run of the same date is what this one replaces."""
+    summary = run.summary
+    this = PastRun(run.run_date, summary.local_cloaking, summary.quantiles[0.05], summary.quantiles[0.95], run.verdict)
+    return sorted([*(past for past in history if past.run_date != run.run_date), this], key=lambda past: past.run_date)
+
+
+def _print_size(
+    run: Run, drawn: Sequence[charts.Chart], settings: Sequence[tuple[str, str]], command: str
+) -> float:
+    """Return the size of the text, in CSS pixels, with which the page fills one sheet of A4 and no more.
+
+    Charts take the width of their column whatever the size, all else grows with it; heights as measured in a browser.
+    """
+    names = [ref for ref, _ in run.inputs]
+    names += [", ".join(run.summary.components[:COMPONENTS_NAMED]), ", ".join(run.link_columns), run.strategy]
+    facts = [*names, " · ".join(f"{key} {value}" for key, value in settings), str(dict(run.versions)), command]
+    height = 50 + 1.25 * sum(_lines(text, 92) for text in facts) + 1.9 * _lines(run.name, 45)
+    height += 1.2 * min(len(run.gates), RULES_SHOWN + 1)
+    height += sum(1.2 + 1.2 * _lines(words.warning(one) + one.message, 95) for one in run.summary.warnings)
+    rows = max(chart.height for chart in drawn[:2]) + (max(chart.height for chart in drawn[2:]) if drawn[3:] else 0)
+    if len(drawn) == 3:  # the third stands beside the text on the metric, which is higher
+        height += 9
+    return round(min(max((_SHEET - 0.8 * rows) / height, _PRINT[0]), _PRINT[1]), 2)
+
+
+def _lines(text: str, length: int) -> int:
+    return sum(-(-max(len(line), 1) // length) for line in text.split("\n"))
+
+
+def _roles(inputs: int) -> list[str]:
+    return [*_ROLES, *["input"] * inputs][:inputs]
+
+
+def _settings(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the settings that the page does not tell elsewhere, each value short enough for a line or two."""
+    return [
+        (key, words.shorten(", ".join(map(str, value)) if _is_list(value) else str(value), _VALUE))
+        for key, value in parameters.items()
+        if key not in _TOLD_ELSEWHERE and value is not None and value is not False and value not in ((), [])
+    ]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)

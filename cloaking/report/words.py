@@ -1,0 +1,159 @@
+"""Figures -> the words of the page: numbers, rates, dates, rules and sentences that stay right under ties."""
+
+import datetime
+import math
+from collections.abc import Sequence
+
+from cloaking.figures import CloakingClass, Gate, Notice, Summary
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+_METRICS = {
+    "local_cloaking": "Local Cloaking",
+    "hidden_rate": "Hidden rate",
+    "hidden_rate_ties_hide": "Hidden rate where ties hide",
+    "hidden_rate_ties_expose": "Hidden rate where ties expose",
+}
+_OPERATORS = {">=": "at least"}
+_WARNINGS = {
+    "link_suspect": "The link between originals and avatars looks wrong: do not rely on any figure of this page.",
+    "same_table": "Originals and avatars are the same table: nothing is measured here.",
+    "unlinked_avatars": "Some avatars were made from no original of this table.",
+    "many_ties": "Ties matter here: read the hidden rate with both of its bounds.",
+    "low_distinct": "Few rows differ from each other, so that ties decide the figures.",
+    "far_from_origin": "The coordinates are not centred, so that distances are compared too coarsely.",
+}
+_MOST_SERIOUS = tuple(_WARNINGS)
+_INTERVAL_LEVEL = 0.9  # an interval with less than this confidence says too little to be shown
+
+
+def number(value: float) -> str:
+    """Return a figure with at most one decimal."""
+    return f"{value:,.1f}".removesuffix(".0")
+
+
+def exact(value: float) -> str:
+    """Return a threshold in full, as it was written."""
+    return f"{value:,.15g}"
+
+
+def rate(value: float) -> str:
+    """Return a percentage with one decimal; only none and all are written as 0.0 and 100.0."""
+    if 0 < value < 0.05:
+        return f"<{NBSP}0.1{NBSP}%"
+    if 99.95 <= value < 100:
+        return f">{NBSP}99.9{NBSP}%"
+    return f"{value:.1f}{NBSP}%"
+
+
+def share(part: int, whole: int) -> str:
+    """Return a part of a whole as a percentage."""
+    return rate(100 * part / whole)
+
+
+def date(iso: str) -> str:
+    """Return an ISO date as `1 December 2026`, anything else as it is."""
+    try:
+        day = datetime.date.fromisoformat(iso)
+    except ValueError:
+        return iso
+    months = "January February March April May June July August September October November December"
+    return f"{day.day} {months.split()[day.month - 1]} {day.year}"
+
+
+def shorten(text: str, length: int) -> str:
+    """Return a text of at most this many characters, its middle left out where it is longer."""
+    if len(text) <= length:
+        return text
+    head = (length - 1) * 2 // 3
+    return f"{text[:head]}…{text[head - length + 1 :]}"
+
+
+def metric(gate: Gate) -> str:
+    """Return what the page calls a rule's metric."""
+    return _METRICS.get(gate.metric, gate.metric)
+
+
+def rule(gate: Gate) -> str:
+    """Return a rule as `at least 5`, the threshold in full."""
+    return f"{_OPERATORS.get(gate.operator, gate.operator)} {exact(gate.threshold)}{_unit(gate)}"
+
+
+def measured(gate: Gate) -> str:
+    """Return a rule's value with as many decimals as it takes not to cross the threshold by rounding."""
+    for digits in range(1, 17):
+        text = f"{gate.value:.{digits}f}"
+        if (float(text) >= gate.threshold) == (gate.value >= gate.threshold):
+            break
+    decimals = text.partition(".")[2]
+    kept = max(len(decimals.rstrip("0")), 1 if _unit(gate) else 0)
+    return f"{gate.value:,.{kept}f}{_unit(gate)}"
+
+
+def _unit(gate: Gate) -> str:
+    return f"{NBSP}%" if "hidden_rate" in gate.metric else ""
+
+
+def class_label(one: CloakingClass) -> str:
+    """Return a class as `3–4`."""
+    if one.high is None:
+        return f"{one.low}+"
+    return str(one.low) if one.low == one.high else f"{one.low}–{one.high}"
+
+
+def warning(notice: Notice) -> str:
+    """Return the plain sentence that opens a warning."""
+    return _WARNINGS.get(notice.code, notice.code.replace("_", " ").capitalize())
+
+
+def by_weight(notices: Sequence[Notice]) -> list[Notice]:
+    """Return the warnings, those first that take the meaning from the figures."""
+    weight = {code: place for place, code in enumerate(_MOST_SERIOUS)}
+    return sorted(notices, key=lambda notice: weight.get(notice.code, len(weight)))
+
+
+def interval(summary: Summary) -> str:
+    """Return the confidence interval of the median, or that there is none."""
+    one = summary.interval
+    if one is None or not has_interval(summary):
+        return "too few for an interval"
+    level = f"{100 * one.level:.1f}".removesuffix(".0")
+    return f"{level}{NBSP}% interval: {number(one.low)} to {number(one.high)}"
+
+
+def has_interval(summary: Summary) -> bool:
+    """Tell whether there is a confidence interval that says something."""
+    return summary.interval is not None and summary.interval.level >= _INTERVAL_LEVEL
+
+
+def ties_matter(summary: Summary) -> bool:
+    """Tell whether the two bounds of the hidden rate, as written, differ from it."""
+    bounds = (summary.hidden_rate_ties_hide, summary.hidden_rate_ties_expose)
+    return any(rate(bound) != rate(summary.hidden_rate) for bound in bounds)
+
+
+def attacker(summary: Summary) -> str:
+    """Return how often the attacker is right: what the hidden rate, as written, leaves of 100."""
+    right = 100 - summary.hidden_rate
+    return rate(right if right < 0.05 or right > 99.95 else 100 - round(summary.hidden_rate, 1))
+
+
+def median_sentence(summary: Summary) -> str:
+    """Return what the median says; at least half of the counts are at or above it, and counts are whole numbers."""
+    others = math.ceil(summary.local_cloaking)
+    if summary.originals == 1:
+        subject, own = "For the only original", "it"
+    else:
+        subject, own = "For at least half of the originals", "them"
+    if others == 0:
+        return f"{subject}, no other avatar is as close as the one made from {own}."
+    amount = f"{others:,} or more other avatars are"
+    return f"{subject}, {amount} at least as close as the one made from {own}."
+
+
+def attacker_sentence(summary: Summary) -> str:
+    """Return what the hidden rate says, right under ties too."""
+    return (
+        "An attacker who links each original to its nearest avatar, picking at random among equals, would be right for "
+        f"{attacker(summary)} of them."
+    )

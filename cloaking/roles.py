@@ -1,0 +1,156 @@
+"""A table's schema and what the user named -> which columns are numbers, which categories; and their selection.
+
+Unless named, columns of numbers are continuous, text and booleans categorical. Categories are compared as the text that
+Spark makes of them: 2 of any integer type is "2", of a double "2.0", a boolean "true" or "false".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from cloaking.errors import InputError
+from cloaking.names import alike, column
+
+_FLOATING = (T.FloatType, T.DoubleType)
+_CATEGORIES = (T.NumericType, T.StringType, T.BooleanType, T.DateType)  # dates only where they are named
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns to project, in the table's order, and the types of the categorical ones."""
+
+    continuous: tuple[str, ...]
+    categorical: tuple[str, ...]
+    types: tuple[str, ...]
+    assumed: tuple[str, ...] = ()  # continuous by their type, not named so
+
+
+def choose(
+    table: DataFrame,
+    label: str,
+    *,
+    continuous: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    keys: Sequence[str] = (),
+) -> Roles:
+    """Return the role of each column of the originals but those to drop and the keys.
+
+    Raises:
+        InputError: a named column is not there or named twice, or a column can have no role; one line each.
+    """
+    named = {"--continuous": continuous, "--categorical": categorical, "--drop": drop, "key": keys}
+    problems = [
+        problem
+        for option, names in named.items()
+        for name in names
+        for problem in missing(table, name, label, "column", f"look at {option}" if option != "key" else "see --id")
+    ]
+    every = [name for names in named.values() for name in dict.fromkeys(names)]
+    problems += [
+        f"column '{name}' is named in more than one of {', '.join(named)}; name it once"
+        for name in dict.fromkeys(every)
+        if every.count(name) > 1
+    ]
+    kinds = {field.name: field.dataType for field in table.schema}
+    repeated = [name for name in kinds if len(alike(name, table.columns)) > 1 and name not in {*drop, *keys}]
+    problems += [f"{label}: column '{name}' is there twice, but for case; rename one" for name in repeated]
+
+    numbers, categories, assumed = [], [], []
+    for name, kind in kinds.items():
+        if name in drop or name in keys:
+            continue
+        if name in continuous:
+            numbers.append(name)
+            problems += not_a_number(table, name, label)
+        elif name in categorical:
+            categories.append(name)
+            problems += no_category(table, name, label)
+        elif isinstance(kind, T.NumericType):
+            numbers.append(name)
+            assumed.append(name)
+        elif isinstance(kind, T.StringType | T.BooleanType):
+            categories.append(name)
+        else:
+            problems.append(f"{label}: column '{name}' is {_called(kind)}, which has no role; {_fix(kind)}")
+    if not numbers and not categories and not problems:
+        problems.append(f"{label}: no column is left to project; look at --drop and --id")
+    if problems:
+        raise InputError(*problems)
+    types = tuple(_called(kinds[name]) for name in categories)
+    return Roles(tuple(numbers), tuple(categories), types, tuple(assumed))
+
+
+def missing(table: DataFrame, name: str, label: str, what: str, fix: str) -> list[str]:
+    """Return the problem that a column is not there by exactly this name; Spark does not tell upper from lower case."""
+    if name in table.columns:
+        return []
+    same = alike(name, table.columns)
+    hint = f"but there is '{same[0]}'; write it alike" if same else fix
+    return [f"{label}: {what} '{name}' is missing{', ' if same else '; '}{hint}"]
+
+
+def not_a_number(table: DataFrame, name: str, label: str) -> list[str]:
+    """Return the problem that a column which must be numeric is not."""
+    kind = table.schema[name].dataType if name in table.columns else T.DoubleType()
+    if isinstance(kind, T.NumericType):
+        return []
+    return [f"{label}: column '{name}' is {_called(kind)}, not a number; {_fix(kind)}"]
+
+
+def no_category(table: DataFrame, name: str, label: str) -> list[str]:
+    """Return the problem that a column which must be categorical has a type whose text is not certain."""
+    kind = table.schema[name].dataType if name in table.columns else T.StringType()
+    if isinstance(kind, _CATEGORIES):
+        return []
+    return [f"{label}: column '{name}' is {_called(kind)}, which makes no categories; {_fix(kind)}"]
+
+
+def select(table: DataFrame, roles: Roles, keep: Sequence[str] = (), drop_rows: bool = False) -> DataFrame:
+    """Select the kept columns as keep_0.., the numbers as number_0.. (double), the categories as category_0.. (text).
+
+    NaN becomes null, so that a missing value is a null; with `drop_rows`, rows in which a number is missing are left
+    out.
+    """
+    selected = table.select(
+        *(column(name).alias(f"keep_{i}") for i, name in enumerate(keep)),
+        *(_number(table, name).alias(f"number_{i}") for i, name in enumerate(roles.continuous)),
+        *(_text(table, name).alias(f"category_{i}") for i, name in enumerate(roles.categorical)),
+    )
+    if drop_rows and roles.continuous:
+        selected = selected.dropna(subset=[f"number_{i}" for i in range(len(roles.continuous))])
+    return selected
+
+
+def type_of(table: DataFrame, name: str) -> str:
+    """Return what messages call the type of a column."""
+    return _called(table.schema[name].dataType)
+
+
+def _number(table: DataFrame, name: str) -> Column:
+    value = column(name).cast("double")
+    if isinstance(table.schema[name].dataType, _FLOATING):
+        return F.when(~F.isnan(value), value)
+    return value
+
+
+def _text(table: DataFrame, name: str) -> Column:
+    value = column(name)
+    if isinstance(table.schema[name].dataType, _FLOATING):
+        value = F.when(~F.isnan(value), value + F.lit(0).cast("float"))  # -0.0 becomes 0.0
+    return value.cast("string")
+
+
+def _called(kind: T.DataType) -> str:
+    return kind.simpleString()
+
+
+def _fix(kind: T.DataType) -> str:
+    if isinstance(kind, T.DateType):
+        return "cast it to a number of days in both tables, or name it in --categorical or --drop"
+    if isinstance(kind, T.TimestampType | T.TimestampNTZType):
+        return "cast it to a number of seconds or to text in both tables, or name it in --drop"
+    return "cast it in both tables, or name it in --drop"
