@@ -40,7 +40,7 @@ def summarise(
     """
     low_rank, high_rank, level = _median_interval(originals)
     shares = [*QUANTILES, *(_share_of_rank(rank, originals) for rank in (low_rank, high_rank))]
-    rows = _figures(_tally(counts, avatars, bool(groups)), shares).collect()
+    rows = _figures(_tally(counts, avatars, bool(groups)), shares, _levels(avatars)).collect()
     figures = {row["scope"]: row for row in rows}
     overall = figures[OVERALL]
     low, high = (float(value) for value in overall["quantiles"][len(QUANTILES) :])
@@ -68,7 +68,7 @@ def _tally(counts: DataFrame, avatars: int, grouped: bool) -> DataFrame:
     return tally.select(F.explode(F.array(*scopes)).alias("scope"), "cloaking", "n", "nearest", "with_ties", "far")
 
 
-def _figures(tally: DataFrame, shares: Sequence[float]) -> DataFrame:
+def _figures(tally: DataFrame, shares: Sequence[float], levels: Sequence[int]) -> DataFrame:
     """Return one row of figures per scope.
 
     Spark's percentile keeps each distinct value that it is given. So it is given exact counts only from the buckets
@@ -80,7 +80,7 @@ def _figures(tally: DataFrame, shares: Sequence[float]) -> DataFrame:
         F.sum(F.col("cloaking").cast("decimal(38,0)") * F.col("n")).alias("sum"),
         F.min("cloaking").alias("min"),
         F.max("cloaking").alias("max"),
-        *(_class_size(low, high).alias(f"class_{low}") for low, high in CLASSES),
+        *(F.sum(F.when(F.col("cloaking") >= k, F.col("n")).otherwise(0)).alias(f"from_{k}") for k in levels),
         F.collect_list(F.struct("cloaking", "n")).alias("exact"),
         F.collect_list(F.when(F.col("nearest") > 0, F.struct("cloaking", "nearest"))).alias("guessed"),
     )
@@ -95,7 +95,7 @@ def _figures(tally: DataFrame, shares: Sequence[float]) -> DataFrame:
             *(F.sum(F.when(once, F.col(name))).alias(name) for name in ("n", "sum", *_SUMS)),
             F.min("min").alias("min"),
             F.max("max").alias("max"),
-            F.array(*(F.sum(F.when(once, F.col(f"class_{low}"))) for low, _ in CLASSES)).alias("classes"),
+            F.array(*(F.sum(F.when(once, F.col(f"from_{k}"))) for k in levels)).alias("at_least"),
             F.flatten(F.collect_list(F.when(once, F.col("guessed")))).alias("guessed"),
         )
     )
@@ -113,11 +113,10 @@ def _holds_a_rank(shares: Sequence[float]) -> Column:
     return found
 
 
-def _class_size(low: int, high: int | None) -> Column:
-    inside = F.col("cloaking") >= low
-    if high is not None:
-        inside = inside & (F.col("cloaking") <= high)
-    return F.coalesce(F.sum(F.when(inside, F.col("n"))), F.lit(0))
+def _levels(avatars: int) -> list[int]:
+    """Return the k, rising, for which originals with a cloaking of at least k are counted: about six a decade."""
+    steps = (10**power * step // 10 for power in range(1, len(str(avatars)) + 1) for step in (10, 15, 20, 30, 50, 70))
+    return sorted({low for low, _ in CLASSES if low} | {k for k in steps if k < avatars})
 
 
 def _summary(
@@ -129,13 +128,14 @@ def _summary(
     groups: Mapping[str, Summary] | None = None,
 ) -> Summary:
     n = row["n"]
+    at_least = dict(zip(_levels(avatars), row["at_least"], strict=True)) | {0: n}
     quantiles = dict(zip(QUANTILES, map(float, row["quantiles"]), strict=False))
     # Where no avatar is closer than the own one, the attacker picks among it and those tied with it: 1 / (1 + tied).
     caught = sum(count / (1 + tied) for tied, count in sorted(map(tuple, row["guessed"])))
     return Summary(
         local_cloaking=quantiles[0.5],
         hidden_rate=100 * (1 - caught / n),
-        hidden_rate_ties_hide=100 * (n - row["classes"][0]) / n,
+        hidden_rate_ties_hide=100 * at_least[1] / n,
         hidden_rate_ties_expose=100 * (n - row["nearest"]) / n,
         originals=n,
         avatars=avatars,
@@ -145,8 +145,10 @@ def _summary(
         max=row["max"],
         quantiles=quantiles,
         classes=tuple(
-            CloakingClass(low, high, size) for (low, high), size in zip(CLASSES, row["classes"], strict=True)
+            CloakingClass(low, high, at_least[low] - (0 if high is None else at_least[high + 1]))
+            for low, high in CLASSES
         ),
+        at_least=tuple((k, size) for k, size in sorted(at_least.items()) if 0 < k <= row["max"]),
         originals_with_ties=row["with_ties"],
         interval=interval,
         warnings=tuple(warnings),

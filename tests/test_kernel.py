@@ -1,6 +1,5 @@
 """The kernel's counts, against counts made by hand, the double loop and published data, never against itself."""
 
-import itertools
 import os
 import pickle
 import re
@@ -120,6 +119,13 @@ def test_an_own_avatar_equal_to_its_original_ties_with_what_rounding_can_explain
 
 def test_nobody_is_closer_than_an_own_avatar_within_the_tolerance_of_its_original():
     assert counts([[3, 4], [3, 4 + 5e-6]], [[3, 4]], [[3, 4 + 5e-6]], tie_tolerance=1e-6) == ([0], [2])
+
+
+def test_nobody_is_closer_than_an_own_avatar_exactly_as_far_as_the_tolerance():
+    # |x| + |own| is 2^20 sqrt(3), so tau is d; (s - 2 d tau) + tau^2 would round to 4e-16, not to zero
+    z = float.fromhex("0x1.bb67ae8583ecfp+19")
+    avatars = [[-0.5, -0.5, -0.5, z], [0.5, 0.5, 0.5, z]]
+    assert counts(avatars, avatars[:1], avatars[1:], tie_tolerance=2.0**-20) == ([0], [2])
 
 
 def test_every_copy_of_an_avatar_counts():
@@ -452,6 +458,8 @@ def _at_the_bounds(rng, offset, radius, free, tie_tolerance, n=8, copies=120):
         ([0.0, 0.0, 0.0], 1.0, [0, 1, 2]),
         ([1e6, 0.0, 0.0], 3.0, [1, 2]),  # the tolerance of 1e-6 is as wide as the radius, and the last bit decides
         ([1e6, 0.0, 0.0], 1e-3, [1, 2]),
+        ([1.1e6, -2.3e6, 3.7e6, 0.0, 0.0], 9.0, [3, 4]),  # and so does the order of the sum in the norms
+        ([1.3e3, -2.1e3, 3.3e3, 7.7e2, 9.1e2, 0.0], 0.009, [5]),
         ([1e8, 1e8, 1e8], 1.0, [0, 1, 2]),
         ([1e8, -1e8, 1e8], 1e-6, [0, 1, 2]),
         ([1e12, 1.0, -1e12], 0.01, [0, 1, 2]),
@@ -602,6 +610,14 @@ def test_an_index_can_be_sent_to_another_process():
     problem = problem_of("nine in ten avatars equal", m=3_000, n=30)
     index = pickle.loads(pickle.dumps(AvatarIndex(problem.avatars)))
     np.testing.assert_array_equal(index.count(problem.originals, problem.own), reference(problem))
+
+
+def test_an_index_saved_and_mapped_into_memory_counts_the_same(tmp_path):
+    for regime in ("ordinary", "nine in ten avatars equal", "a magnitude per row"):
+        problem = problem_of(regime, m=3_000, n=30)
+        AvatarIndex(problem.avatars).save(tmp_path / "index.npy")
+        index = AvatarIndex.load(tmp_path / "index.npy")
+        np.testing.assert_array_equal(index.count(problem.originals, problem.own), reference(problem))
 
 
 # -------------------------------------------------------------------------------------- how the arrays may come in
@@ -869,11 +885,13 @@ def test_real_data_have_their_known_counts(name):
     originals, avatars, known = (
         _table(f"{name}_{part}").set_index("id").sort_index() for part in ("originals", "avatars", "counts")
     )
-    index = AvatarIndex(avatars.to_numpy())
-    for rows in itertools.batched(range(len(known)), 500) if hasattr(itertools, "batched") else [range(len(known))]:
-        closer, within = index.count(originals.to_numpy()[list(rows)], avatars.to_numpy()[list(rows)])
+    known = known[["closer", "tied", "cloaking"]].to_numpy()
+    avatars, originals = avatars.to_numpy(), originals.to_numpy()
+    index = AvatarIndex(avatars)
+    for rows in (slice(None), slice(100, 300), slice(0, None, 7)):
+        closer, within = index.count(originals[rows], avatars[rows])
         found = np.column_stack([closer, within - closer - 1, within - 1])
-        np.testing.assert_array_equal(found, known[["closer", "tied", "cloaking"]].to_numpy()[list(rows)])
+        np.testing.assert_array_equal(found, known[rows])
 
 
 def _table(name):

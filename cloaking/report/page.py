@@ -17,7 +17,7 @@ from cloaking.report.svg import printable
 
 COMPONENTS_NAMED = 8
 RULES_SHOWN = 6
-_SHEET = 1000  # CSS pixels that fit on A4 between the margins, less 4 % for other fonts
+_SHEET = 1020  # CSS pixels that fit on A4 between the margins, less 2 % for other fonts
 _PRINT = (7.5, 12)  # CSS pixels, the smallest and the largest text on paper
 _VALUE = 160  # characters of a setting; longer ones are cut, the command below holds them whole
 _ROLES = ("originals", "avatars", "link table")
@@ -122,12 +122,12 @@ def _print_size(
     names = [ref for ref, _ in run.inputs]
     names += [", ".join(run.summary.components[:COMPONENTS_NAMED]), ", ".join(run.link_columns), run.strategy]
     facts = [*names, " · ".join(f"{key} {value}" for key, value in settings), str(dict(run.versions)), command]
-    height = 50 + 1.25 * sum(_lines(text, 92) for text in facts) + 1.9 * _lines(run.name, 45)
+    height = 51 + 1.15 * sum(_lines(text, 108) for text in facts) + 1.9 * _lines(run.name, 45)
     height += 1.2 * min(len(run.gates), RULES_SHOWN + 1)
-    height += sum(1.2 + 1.2 * _lines(words.warning(one) + one.message, 95) for one in run.summary.warnings)
+    height += sum(1.1 + 1.15 * _lines(words.warning(one) + one.message, 112) for one in run.summary.warnings)
     rows = max(chart.height for chart in drawn[:2]) + (max(chart.height for chart in drawn[2:]) if drawn[3:] else 0)
     if len(drawn) == 3:  # the third stands beside the text on the metric, which is higher
-        height += 9
+        height += 8
     return round(min(max((_SHEET - 0.8 * rows) / height, _PRINT[0]), _PRINT[1]), 2)
 
 
