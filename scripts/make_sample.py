@@ -64,7 +64,8 @@ def principal_coordinates(data: Floats, ncp: int) -> Floats:
     axes = axes[:ncp]
     largest = np.abs(axes).argmax(axis=1)
     axes = axes * np.sign(axes[np.arange(ncp), largest])[:, None]
-    return standardised @ axes.T
+    coordinates: Floats = standardised @ axes.T
+    return coordinates
 
 
 def counts(originals: Floats, own: Floats) -> tuple[pd.DataFrame, str]:

@@ -24,7 +24,7 @@ class Bounds(NamedTuple):
     """What one original and its own avatar decide before any other avatar is looked at."""
 
     exponent: int
-    original: list[float]
+    original: Sequence[float]
     lower: float
     upper: float
 
@@ -181,7 +181,8 @@ def _exact_squared_distance(x: Sequence[Fraction], y: Sequence[Fraction]) -> Fra
 
 
 def _floats(rows: npt.ArrayLike) -> list[list[float]]:
-    return np.asarray(rows).astype(np.float64).tolist()
+    values: list[list[float]] = np.asarray(rows).astype(np.float64).tolist()
+    return values
 
 
 def _fractions(rows: Iterable[Iterable[float | Fraction]]) -> list[list[Fraction]]:
