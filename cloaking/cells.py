@@ -55,22 +55,6 @@ class Cells:
         return cell
 
 
-def bounds(x: Floats, own: Floats, tie_tolerance: float) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """TEMPORARY until the kernel exports it."""
-    from cloaking.kernel import _exponents, _squares
-
-    scaled = _exponents(x, own) != 0
-    x, own = np.ascontiguousarray(x.T), np.ascontiguousarray(own.T)
-    zero = np.zeros_like(x)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        s = _squares(x, own)
-        d = np.sqrt(s)
-        tau = tie_tolerance * (np.sqrt(_squares(x, zero)) + np.sqrt(_squares(own, zero)))
-        lower = np.where(d <= tau, 0.0, (s - 2 * d * tau) + tau * tau)
-        upper = (s + 2 * d * tau) + tau * tau
-    return scaled, lower, upper
-
-
 def cut_cells(sample: Floats, most: int) -> Cells:
     """Cut space so that no cell holds more than `most` of the sample's points `(s, ncp)`, but for equal points.
 

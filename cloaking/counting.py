@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,7 @@ def _ship(spark: SparkSession, index: AvatarIndex) -> str:
     index.save(path)
     with path.open("rb") as file:
         name = f"avatars-{hashlib.file_digest(file, 'sha256').hexdigest()}.npy"
-    path = path.rename(path.with_name(name))
+    path = path.replace(path.with_name(name))
     context = _context(spark)
     if context is not None:
         context.addFile(str(path))
@@ -129,8 +130,9 @@ def _ship(spark: SparkSession, index: AvatarIndex) -> str:
     return name
 
 
+@cache
 def _folder() -> Path:
-    """Make a folder for what is shipped; Spark's workers may ask for it until this process ends."""
+    """Make this process's folder for what is shipped; Spark's workers may ask for it until the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="cloaking-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

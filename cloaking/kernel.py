@@ -1,4 +1,8 @@
-"""Counts, per original, the avatars nearer than its own and those within its tie bound: numpy arrays in and out."""
+"""Counts, per original, the avatars nearer than its own and those within its tie bound: numpy arrays in and out.
+
+The counts are those of the definition, bit for bit: `sieve` counts what no rounding can turn, in float32, leaf by leaf
+of a `tree`; `_settle` decides the rest by the definition's own operations in float64.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from cloaking.sieve import sift
+from cloaking.tree import Counts, Floats, Rows, Tree, build, leaf_of, load, save, squares
 
 TIE_TOLERANCE = 1e-12
 LARGEST_TIE_TOLERANCE = 1e-6
 _EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a float64
 _SAFE_EXPONENT = 400  # squares and sums of coordinates within 2^+-400 neither overflow nor lose bits
-_BLOCK = 1 << 22  # pairs compared at a time, 32 MiB a temporary
+_BATCH = 1 << 17  # originals counted together: many meet in a leaf, and their arrays stay small
+_NEIGHBOURS = 2  # levels above the leaves within which originals are ordered by distance: blocks of like radii
+_SETTLED = 1 << 17  # distances computed at a time, 1 MiB a temporary
 
 
 class AvatarIndex:
@@ -28,25 +34,27 @@ class AvatarIndex:
     """
 
     def __init__(self, avatars: ArrayLike) -> None:
-        self._avatars = np.ascontiguousarray(_coordinates("avatars", avatars).T)
-        if 0 in self._avatars.shape:
-            raise ValueError(f"avatars: at least one row and one column are needed, found {self._avatars.shape[::-1]}")
+        points = _coordinates("avatars", avatars)
+        if 0 in points.shape:
+            raise ValueError(f"avatars: at least one row and one column are needed, found {points.shape}")
+        first, group = _distinct(points)
+        with np.errstate(all="ignore"):  # what overflows decides nothing
+            self._tree = build(points if len(first) == len(points) else points[first], np.bincount(group))
 
     @property
     def shape(self) -> tuple[int, int]:
         """The number of avatars and of components, `(m, ncp)`."""
-        ncp, m = self._avatars.shape
-        return m, ncp
+        return int(self._tree.counts[1]), self._tree.points.shape[1]
 
     def save(self, path: Path | str) -> None:
         """Write the index to one file, which `load` can map into memory."""
-        np.save(path, self._avatars)
+        save(self._tree, path)
 
     @classmethod
     def load(cls, path: Path | str) -> AvatarIndex:
         """Open a saved index; its pages are shared by all processes of a machine that open the same file."""
         index = cls.__new__(cls)
-        index._avatars = np.load(path, mmap_mode="r")
+        index._tree = load(path)
         return index
 
     def count(
@@ -77,7 +85,8 @@ class AvatarIndex:
         x, y = _coordinates("originals", originals), _coordinates("own", own)
         if x.shape != y.shape or x.shape[1] != self.shape[1]:
             raise ValueError(
-                f"originals {x.shape} and own {y.shape} must have one shape, with {self.shape[1]} columns as the avatars"
+                f"originals {x.shape} and own {y.shape} must have one shape, with as many columns as the avatars, "
+                f"{self.shape[1]}"
             )
         if not 0 <= tie_tolerance <= LARGEST_TIE_TOLERANCE:
             raise ValueError(f"tie_tolerance must be from 0 to {LARGEST_TIE_TOLERANCE}, not {tie_tolerance}")
@@ -85,18 +94,25 @@ class AvatarIndex:
         if expected.dtype != bool or expected.shape not in ((), (len(x),)):
             raise ValueError(f"own_in_index must be one boolean or {len(x)} of them")
 
-        closer, within = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64)
-        found = np.zeros(len(x), bool)
-        exponents = _exponents(x, y)
-        with np.errstate(over="ignore", under="ignore"):
-            for exponent in np.unique(exponents):
-                rows = np.flatnonzero(exponents == exponent)
-                scaled = [np.ldexp(values, -exponent) for values in (self._avatars, x[rows], y[rows])]
-                closer[rows], within[rows], found[rows] = _count(*scaled, tie_tolerance)
-        lost = np.count_nonzero(expected & ~found)
-        if lost:
-            raise ValueError(f"own: {lost} of {len(x)} rows are not among the avatars of this index")
-        return closer, within
+        expected = np.broadcast_to(expected, len(x))
+        first, group = _distinct(np.column_stack([x, y, expected]))
+        counts, lost = np.zeros((2, len(first)), np.int64), np.zeros(len(first), np.bool_)
+        with np.errstate(all="ignore"):  # what overflows is beyond its bound, or left undecided
+            order = self._order(x[first], y[first])
+            for i in range(0, len(order), _BATCH):
+                part = order[i : i + _BATCH]
+                rows = first[part]
+                counts[:, part], lost[part] = _count(self._tree, x[rows], y[rows], tie_tolerance, expected[rows])
+        missing = np.count_nonzero(lost[group])
+        if missing:
+            raise ValueError(f"own: {missing} of {len(x)} rows are not among the avatars of this index")
+        return counts[0, group], counts[1, group]
+
+    def _order(self, x: Floats, own: Floats) -> Rows:
+        """Return an order (n,) in which neighbours are near each other in space and have balls of like size."""
+        region = (leaf_of(self._tree, x) >> _NEIGHBOURS).astype(np.uint64)
+        distance = squares((x - own).T).astype(np.float32)
+        return np.argsort(region << np.uint64(32) | distance.view(np.uint32))
 
 
 def _coordinates(name: str, values: ArrayLike) -> Floats:
@@ -117,43 +133,100 @@ def _coordinates(name: str, values: ArrayLike) -> Floats:
     return array
 
 
+def _distinct(values: Floats) -> tuple[Rows, Rows]:
+    """Return the first row (k,) of each group of equal rows, and each row's group (n,); no groups where few are equal.
+
+    Rows are grouped by a hash and then compared: where a hash stands for unequal rows, there are no groups either.
+    """
+    n, columns = values.shape
+    alone = np.arange(n), np.arange(n)
+    bits = (values + 0.0).view(np.uint64)  # + 0.0: -0.0 is 0.0
+    bits ^= bits >> np.uint64(32)
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(29)
+    odd = np.random.default_rng(0).integers(2**63, size=columns, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    bits *= odd
+    digest = bits.sum(axis=1, dtype=np.uint64)
+    in_order = np.sort(digest)
+    if n < 2 or 2 * np.count_nonzero(in_order[1:] != in_order[:-1]) >= n:
+        return alone
+    order = np.argsort(digest)
+    new = np.concatenate([[True], in_order[1:] != in_order[:-1]])
+    group = np.empty(n, np.intp)
+    group[order] = np.cumsum(new) - 1
+    first = order[new]
+    return (first, group) if np.array_equal(values[first][group], values) else alone
+
+
 def _exponents(x: Floats, own: Floats) -> NDArray[np.int32]:
     """Return the power of two that brings each original and its own avatar near 1; 0 where no scaling is needed."""
-    largest = np.maximum(np.abs(x).max(axis=1, initial=0.0), np.abs(own).max(axis=1, initial=0.0))
+    largest = np.maximum(np.abs(x).max(axis=1), np.abs(own).max(axis=1))
     usual = (largest == 0) | ((largest >= 2.0**-_SAFE_EXPONENT) & (largest <= 2.0**_SAFE_EXPONENT))
     return np.where(usual, 0, np.frexp(largest)[1])
 
 
 def _squares(a: Floats, b: Floats) -> Floats:
-    """Return sum_k (a_k - b_k)^2 over the first axis, rounded at each step in component order."""
-    total = np.square(a[0] - b[0])
-    for k in range(1, len(a)):
-        total += np.square(a[k] - b[k])
-    return total
+    """Return the squared distances of the columns of (ncp, ...), rounded at each step in component order."""
+    return squares(a - b)
 
 
-def _count(avatars: Floats, x: Floats, own: Floats, tie_tolerance: float) -> tuple[Counts, Counts, NDArray[np.bool_]]:
-    """Count every pair; the avatars are (ncp, m), the originals (n, ncp)."""
-    x, own = np.ascontiguousarray(x.T), np.ascontiguousarray(own.T)
-    s = _squares(x, own)
-    d = np.sqrt(s)
-    zero = np.zeros_like(x)
-    tau = tie_tolerance * (np.sqrt(_squares(x, zero)) + np.sqrt(_squares(own, zero)))
-    lower = np.where(d <= tau, 0.0, (s - 2 * d * tau) + tau * tau)
-    upper = (s + 2 * d * tau) + tau * tau
+def bounds(originals: Floats, own: Floats, tie_tolerance: float) -> tuple[NDArray[np.int32], Floats, Floats]:
+    """Return what decides about an avatar, from an original and its own avatar, `(n, ncp)` both.
 
-    n, m = x.shape[1], avatars.shape[1]
-    closer, within, found = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
-    step = max(1, _BLOCK // m)
-    width = min(m, _BLOCK)
-    for i in range(0, n, step):
-        rows = slice(i, i + step)
-        for j in range(0, m, width):
-            block = avatars[:, j : j + width]
-            squares = _squares(x[:, rows, None], block[:, None, :])
-            closer[rows] += np.count_nonzero(squares < lower[rows, None], axis=1)
-            within[rows] += np.count_nonzero(squares <= upper[rows, None], axis=1)
-            candidates = np.flatnonzero((squares == s[rows, None]).any(axis=1) & ~found[rows])
-            for row in candidates + i:
-                found[row] = (own[:, row, None] == block).all(axis=0).any()
-    return closer, within, found
+    Returns:
+        exponents: `(n,)`, the power of two over which original and avatars are to be seen, nearly always 0.
+        lower: `(n,)`, the squared distance, seen so, below which an avatar is closer than the own one.
+        upper: `(n,)`, the squared distance up to which it is within the tie bound.
+    """
+    with np.errstate(all="ignore"):  # a bound that overflows holds whatever does not
+        exponents = _exponents(originals, own)
+        x, y = _seen(originals, exponents), _seen(own, exponents)
+        s = _squares(x, y)
+        d = np.sqrt(s)
+        tau = tie_tolerance * (np.sqrt(squares(x)) + np.sqrt(squares(y)))
+        lower = np.where(d <= tau, 0.0, (s - 2 * d * tau) + tau * tau)
+        return exponents, lower, (s + 2 * d * tau) + tau * tau
+
+
+def _seen(rows: Floats, exponents: NDArray[np.int32]) -> Floats:
+    """Return the rows as columns (ncp, n), over 2^exponents."""
+    columns = np.ascontiguousarray(rows.T)
+    return np.ldexp(columns, -exponents) if exponents.any() else columns
+
+
+def _count(
+    tree: Tree, x: Floats, own: Floats, tie_tolerance: float, expected: NDArray[np.bool_]
+) -> tuple[Counts, NDArray[np.bool_]]:
+    """Return closer and within (2, n), and which own avatars are expected and not found (n,)."""
+    exponents, lower, upper = bounds(x, own, tie_tolerance)
+    sifted = sift(tree, x, lower, upper, exponents)
+
+    n = len(x)
+    open_points = np.bincount(sifted.rows, weights=sifted.points, minlength=n)
+    # the own avatar is never decided, so that a lone undecided point is the own one
+    lone = (expected & (open_points == 1))[sifted.rows]
+    counts = np.stack([sifted.closer, sifted.closer])
+    counts[1, sifted.rows[lone]] += sifted.avatars[lone]
+
+    rows, leaves = sifted.rows[~lone], sifted.leaves[~lone]
+    settled = _settle(tree, _seen(x, exponents), lower, upper, exponents, rows, leaves) - sifted.sure[~lone]
+    for total, values in zip(counts, settled, strict=True):
+        total += np.bincount(rows, weights=values, minlength=n).astype(np.int64)
+    return counts, expected & (counts[0] == counts[1])
+
+
+def _settle(
+    tree: Tree, x: Floats, lower: Floats, upper: Floats, exponents: NDArray[np.int32], rows: Rows, leaves: Rows
+) -> Counts:
+    """Return closer and within (2, pairs) of originals `rows` in `leaves`, by the definition; x is (ncp, n)."""
+    counts = np.empty((2, len(rows)), np.int64)
+    step = max(1, _SETTLED // tree.points.shape[2])
+    for i in range(0, len(rows), step):
+        part = slice(i, i + step)
+        row, points, weights = rows[part], tree.points[leaves[part]].transpose(1, 0, 2), tree.weights[leaves[part]]
+        if exponents[row].any():
+            points = np.ldexp(points, -exponents[row, None])
+        distances = _squares(x[:, row, None], points)  # inf where a leaf has no avatar, and never within
+        counts[0, part] = ((distances < lower[row, None]) * weights).sum(axis=1)
+        counts[1, part] = ((distances <= upper[row, None]) * weights).sum(axis=1)
+    return counts

@@ -16,10 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloaking.axes import Axes
 from cloaking.errors import InputError
 from cloaking.figures import Notice
 
 Floats = NDArray[np.float64]
+
+METHODS = ("auto", "famd", "pca", "mca")
+MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
+MISSING_CATEGORICAL = ("error", "level")
+UNSEEN = ("error", "ignore")
 
 SCHEMA_VERSION = 1
 
@@ -113,6 +119,24 @@ class Model:
         if not all(shapes) or not shapes:
             raise InputError(f"{label}: its axes do not fit its columns; {fix}")
         return model
+
+
+def numbers(names: Sequence[str], axes: Axes) -> tuple[Number, ...]:
+    """Return the model's continuous columns, which are the first of the axes' columns."""
+    columns = zip(names, axes.mean.tolist(), axes.std.tolist(), axes.axes[: len(names)].tolist(), strict=True)
+    return tuple(Number(name, mean, std, tuple(loadings)) for name, mean, std, loadings in columns)
+
+
+def categories(
+    columns: Sequence[tuple[str, str]], levels: Sequence[tuple[str | None, ...]], axes: Axes
+) -> tuple[Category, ...]:
+    """Return the model's categorical columns, of which name, type and modalities are given."""
+    made, share, loadings = [], axes.share.tolist(), axes.axes[len(axes.mean) :].tolist()
+    for (name, kind), held in zip(columns, levels, strict=True):
+        size = len(held)
+        made.append(Category(name, kind, held, tuple(share[:size]), tuple(map(tuple, loadings[:size]))))
+        share, loadings = share[size:], loadings[size:]
+    return tuple(made)
 
 
 @dataclass(frozen=True)

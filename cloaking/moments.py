@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from cloaking.axes import Sums
 from cloaking.errors import InputError
+from cloaking.profiles import MOST_COLUMNS, Profile
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -42,6 +43,27 @@ class Frame:
         return len(self.centre) + np.cumsum([0, *map(len, self.levels)])
 
 
+def frame(profile: Profile, numbers: Sequence[int], categories: Sequence[int], label: str) -> Frame:
+    """Return the frame for the numbers and categories at these places; modalities by their text, missing last.
+
+    Raises:
+        InputError: there are no columns, or too many.
+    """
+    found = [profile.continuous[i] for i in numbers]
+    levels = [sorted(profile.categorical[q], key=lambda level: (level is None, level or "")) for q in categories]
+    columns = len(found) + sum(map(len, levels))
+    if not columns:
+        raise InputError(f"{label}: every column holds one value; there is nothing to project")
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            f"{label}: {columns:,} numbers and modalities, at most {MOST_COLUMNS:,} can be projected; "
+            "regroup modalities or leave columns out with --drop"
+        )
+    scales = [centre_and_unit(each.mean, each.low, each.high) for each in found]
+    centre, unit = np.array(scales).reshape(-1, 2).T
+    return Frame(centre, unit, np.array([each.mean for each in found]), tuple(map(tuple, levels)))
+
+
 def centre_and_unit(mean: float, low: float, high: float) -> tuple[float, float]:
     """Return a centre near the mean and a power of two above the range."""
     unit = 2.0 ** int(np.frexp(high - low)[1])
@@ -49,20 +71,24 @@ def centre_and_unit(mean: float, low: float, high: float) -> tuple[float, float]
     return float(np.rint(mean / step) * step), unit
 
 
-def sums(selected: DataFrame, numbers: Sequence[int], categories: Sequence[int], frame: Frame) -> Sums:
-    """Return the sums over the selected rows; two jobs' worth of stages, one action.
+def sums(selected: DataFrame, numbers: Sequence[int], categories: Sequence[int], frame: Frame, label: str) -> Sums:
+    """Return the sums over the selected rows; one action.
 
     Args:
         selected: what `roles.select` selects.
         numbers: the places among its numbers of those in the frame.
         categories: the same for its categories.
         frame: what the sums refer to.
+        label: what messages call the table.
+
+    Raises:
+        InputError: the rows are gone since the table was checked.
     """
     partial = selected.mapInArrow(_summer(numbers, categories, frame), _SCHEMA)
     ordered = partial.repartition("chunk").sortWithinPartitions("part")
     rows = ordered.mapInArrow(_merged, _SCHEMA).collect()
     if not rows:
-        raise InputError("originals: have no rows; they had when they were checked: project a snapshot of the table")
+        raise InputError(f"{label}: its rows are gone since it was checked; project a snapshot of the table")
     flat = np.concatenate([np.frombuffer(row["sums"]) for row in sorted(rows, key=lambda row: row["chunk"])])
     p, c = int(frame.offsets[-1]), len(frame.centre)
     products = np.zeros((p, p))

@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from cloaking.batches import Batches, joined, matrix, schema, with_columns
-from cloaking.cells import Boxes, Cells, bounds, cut_cells
+from cloaking.cells import Boxes, Cells, cut_cells
 from cloaking.errors import InputError
-from cloaking.kernel import AvatarIndex
+from cloaking.kernel import AvatarIndex, bounds
 from cloaking.linking import Columns
 
 log = logging.getLogger(__name__)
@@ -115,8 +115,8 @@ def _visits(
     def visiting(batches: Batches) -> Iterator[pa.RecordBatch]:
         for table in joined(batches):
             x, y = matrix(table, originals), matrix(table, own)
-            scaled, lower, upper = bounds(x, y, tie_tolerance)
-            row, cell, closer, within = boxes.meet(x, lower, upper, everywhere=scaled)
+            exponents, lower, upper = bounds(x, y, tie_tolerance)
+            row, cell, closer, within = boxes.meet(x, lower, upper, everywhere=exponents != 0)
             row, cell, part = _each_part(row, cell, parts)
             own_here = (cells.of(y)[row] == cell) & (parts[cell] == 1)  # which part of a split cell is not asked
             alone = np.setdiff1d(np.arange(len(x)), row)

@@ -1,72 +1,26 @@
-"""The command that projects: raw tables in, projected tables and model.json out, exit code; jobs/project.py calls `main`."""
+"""The command that projects: raw tables in, projected tables, model.json and an exit code out; for jobs/project.py."""
 
-import argparse
 import contextlib
 import logging
 import sys
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from cloaking import __version__
-from cloaking.errors import CloakingError, InputError, SettingsError
+from cloaking.errors import CloakingError, InputError
+from cloaking.project_config import Settings, parse
 from cloaking.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from cloaking.figures import Notice
     from cloaking.model import Model
 
 log = logging.getLogger("cloaking")
 
 DONE, BUG, WRONG = 0, 1, 2
-
-_DESCRIPTION = """\
-Project raw tables: fit PCA, MCA or FAMD on the originals, exactly, and give originals and avatars their coordinates
-dim_1 to dim_N, over which Local Cloaking is then measured. The metric moves with the number of components."""
-
-_EPILOG = """\
-example:
-  spark-submit jobs/project.py --originals gold.patients --avatars gold.patients_avatars --id patient_id --ncp 5 \\
-      --categorical arm,center --projected-originals silver.patients_dims --projected-avatars silver.avatars_dims \\
-      --output /models/patients
-  spark-submit jobs/project.py --model /models/patients/model.json --avatars parquet:new_avatars --id patient_id \\
-      --projected-avatars parquet:new_dims
-
-Numbers are continuous, text and booleans categorical, unless named. Categories are compared as text: 2 and 2.0 differ.
-model.json holds aggregates of the originals, among them the name and share of each modality.
-
-exit codes: 0 done; 1 a bug; 2 bad arguments or data, nothing written."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What one projection was asked to do; the fields are the long options of the command line."""
-
-    originals: str | None = None
-    avatars: str | None = None
-    where: str | None = None
-    where_avatars: str | None = None
-    id: tuple[str, ...] = ("id",)
-    made_from: tuple[str, ...] | None = None
-    keep: tuple[str, ...] = ()
-    by_position: bool = False
-    model: str | None = None
-    method: str = "auto"
-    ncp: int | None = None
-    continuous: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    missing_continuous: str = "error"
-    missing_categorical: str = "error"
-    unseen: str = "error"
-    projected_originals: str | None = None
-    projected_avatars: str | None = None
-    output: str | None = None
-    overwrite: bool = False
-    conf: tuple[str, ...] = ()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,130 +43,104 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BUG
 
 
-def parse(argv: Sequence[str] | None = None) -> Settings:
-    """Return the settings of a command line (default: this process's).
-
-    Raises:
-        SettingsError: an unknown option, a value of the wrong kind, options that contradict each other.
-        SystemExit: after --help and --version, with 0.
-    """
-    given = vars(_parser().parse_args(argv))
-    settings = Settings(**given | {"conf": tuple(given.get("conf", ()))})
-    problems = _contradictions(settings, given)
-    if problems:
-        raise SettingsError(*problems)
-    return settings
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{message}; see --help")
-
-
-def _parser() -> _Parser:
-    from cloaking.options import METHODS, MISSING_CATEGORICAL, MISSING_CONTINUOUS, UNSEEN
-
-    parser = _Parser(
-        prog="project",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
-    tables = parser.add_argument_group("tables")
-    tables.add_argument("--originals", metavar="REF", type=_text, help="raw originals: catalog.schema.table or format:path")
-    tables.add_argument("--avatars", metavar="REF", type=_text, help="raw avatars")
-    tables.add_argument("--where", metavar="SQL", type=_text, help="rows to keep, of both tables")
-    tables.add_argument("--where-avatars", metavar="SQL", type=_text, help="rows to keep of the avatars, if others")
-    tables.add_argument("--id", metavar="A[,B]", type=_names, help="the key, carried over from both (default: id)")
-    tables.add_argument("--made-from", metavar="A[,B]", type=_names, help="the avatars' columns that hold it instead")
-    tables.add_argument("--keep", metavar="A[,B]", type=_names, help="further columns of the originals to carry over")
-    tables.add_argument("--by-position", action="store_true", help="single files without a key: number the rows from 0")
-
-    space = parser.add_argument_group("projected space")
-    space.add_argument("--model", metavar="FILE", type=_text, help="apply this model.json instead of fitting one")
-    space.add_argument("--method", choices=METHODS, help="default auto: what fits the columns")
-    space.add_argument("--ncp", metavar="N", type=_positive, help="number of components")
-    space.add_argument("--continuous", metavar="A,B", type=_names, help="columns to take for numbers")
-    space.add_argument("--categorical", metavar="A,B", type=_names, help="columns to take for categories")
-    space.add_argument("--drop", metavar="A,B", type=_names, help="columns to leave out")
-    space.add_argument(
-        "--missing-continuous", choices=MISSING_CONTINUOUS, help="default error; mean is the originals' in both tables"
-    )
-    space.add_argument(
-        "--missing-categorical", choices=MISSING_CATEGORICAL, help="default error; level: a modality of its own"
-    )
-    space.add_argument(
-        "--unseen", choices=UNSEEN, help="modalities that the originals lack: default error; ignore: they add nothing"
-    )
-
-    results = parser.add_argument_group("results")
-    results.add_argument("--projected-originals", metavar="REF", type=_text, help="table to write: key and coordinates")
-    results.add_argument("--projected-avatars", metavar="REF", type=_text, help="the same for the avatars")
-    results.add_argument("--output", metavar="DIR", type=_text, help="folder or address of model.json")
-    results.add_argument("--overwrite", action="store_true", help="replace existing tables")
-    parser.add_argument("--conf", metavar="K=V", action="append", type=_setting, help="Spark setting, repeatable")
-    parser.add_argument("--version", action="version", version=f"project {__version__}")
-    return parser
-
-
-def _contradictions(settings: Settings, given: dict[str, object]) -> list[str]:
-    """Return what the settings lack and where they exclude each other."""
-    problems = []
-    fitting = ("method", "ncp", "continuous", "categorical", "drop", "missing_continuous", "missing_categorical")
-    if settings.model is not None:
-        fixed = [f"--{name.replace('_', '-')}" for name in (*fitting, "output") if name in given]
-        if fixed:
-            problems.append(f"--model fixes the projected space; leave out {', '.join(fixed)}")
-        if settings.originals is None and settings.avatars is None:
-            problems.append("--model needs a table to project: --originals, --avatars or both")
-    else:
-        needed = ("originals", "ncp", "output")
-        problems += [f"--{name} is missing, or --model" for name in needed if getattr(settings, name) is None]
-    for name in ("originals", "avatars"):
-        table, result = getattr(settings, name), getattr(settings, f"projected_{name}")
-        if table is None and result is not None:
-            problems.append(f"--projected-{name} needs --{name}")
-        if name == "avatars" or settings.model is not None:
-            if table is not None and result is None:
-                problems.append(f"--projected-{name} is missing: where to write the projected {name}")
-    if settings.made_from is not None and len(settings.made_from) != len(settings.id):
-        problems.append(
-            f"--made-from names {len(settings.made_from)} column(s), --id {len(settings.id)}: they must match one by one"
-        )
-    if settings.by_position and ("id" in given or settings.made_from is not None):
-        problems.append("--by-position numbers the rows itself; leave --id and --made-from out")
-    if settings.projected_originals is not None and settings.projected_originals == settings.projected_avatars:
-        problems.append("--projected-originals and --projected-avatars are the same table")
-    return problems
-
-
 def _project(spark: "SparkSession", settings: Settings) -> None:
     """Read, fit or load, check, write: originals, avatars, model.json; a failure removes what was written."""
     from cloaking import projection, tables
 
-    results = [ref for ref in (settings.projected_originals, settings.projected_avatars) if ref is not None]
-    for ref in results:
+    for ref in filter(None, (settings.projected_originals, settings.projected_avatars)):
         tables.check_new(spark, ref, settings.overwrite)
-    model = _load(settings.model) if settings.model is not None else None
-    categorical = settings.categorical if model is None else tuple(each.name for each in model.categorical)
-    text = (*settings.id, *settings.keep, *categorical)
-    projected: list[tuple[DataFrame, str]] = []
-    with tables.reading("originals or avatars"):
-        originals, avatars, model = _fitted(spark, settings, model, text)
-        for table, ref, keep in (
-            (originals, settings.projected_originals, (*settings.id, *settings.keep)),
-            (avatars, settings.projected_avatars, settings.made_from or settings.id),
-        ):
-            if table is not None and ref is not None:
-                projected.append((projection.transform(table, model, keep=keep, unseen=settings.unseen), ref))
-        with contextlib.ExitStack() as undo:
-            for coordinates, ref in projected:
-                start = time.monotonic()
-                tables.write(coordinates, ref, settings.overwrite)
-                undo.callback(lambda ref=ref: log.error("%s", tables.remove(spark, ref)))
-                log.info("written: %s seconds=%.1f", ref, time.monotonic() - start)
-            if settings.output is not None:
-                log.info("written: %s", tables.write_text(settings.output, "model.json", model.to_json()))
-            undo.pop_all()
+    with tables.reading("originals or avatars"), contextlib.ExitStack() as undo:
+        originals, avatars, model = _spaces(spark, settings)
+        keys = ((*settings.id, *settings.keep), settings.made_from or settings.id)
+        results = (settings.projected_originals, settings.projected_avatars)
+        for table, keep, result in zip((originals, avatars), keys, results, strict=True):
+            if table is None or result is None:
+                continue
+            start = time.monotonic()
+            coordinates = projection.transform(table, model, keep=keep, unseen=settings.unseen)
+            tables.write(coordinates, result, settings.overwrite)
+            undo.callback(_undo, spark, result)
+            log.info("written: %s seconds=%.1f", result, time.monotonic() - start)
+        if settings.output is not None:
+            log.info("written: %s", tables.write_text(settings.output, "model.json", model.to_json()))
+        undo.pop_all()
+
+
+def _spaces(spark: "SparkSession", settings: Settings) -> "tuple[DataFrame | None, DataFrame | None, Model]":
+    """Return the tables, read and checked, and the model, loaded or fitted on the originals.
+
+    Of CSV files keys, categories and columns that are not used stay text.
+    """
+    from cloaking import projection, tables
+    from cloaking.model import Model
+
+    model = None if settings.model is None else Model.from_json(_read(settings.model), f"--model {settings.model}")
+    where = (settings.where, settings.where_avatars or settings.where)
+    keys = (settings.id, settings.made_from or settings.id)
+
+    def read(role: str, ref: str, where: str | None, text: Sequence[str]) -> "DataFrame":
+        return tables.read(spark, ref, role, where=where, text=text, by_position=settings.by_position)
+
+    originals: DataFrame | None = None
+    avatars: DataFrame | None = None
+    if settings.originals is not None:
+        used = (*settings.categorical, *settings.drop) if model is None else _as_text(model)
+        originals = read("originals", settings.originals, where[0], (*keys[0], *settings.keep, *used))
+        label = f"originals '{settings.originals}'"
+        if model is None:
+            assert settings.ncp is not None
+            model = projection.fit(
+                originals,
+                settings.ncp,
+                method=settings.method,
+                continuous=settings.continuous,
+                categorical=settings.categorical,
+                drop=settings.drop,
+                keys=(*settings.id, *settings.keep),
+                missing_continuous=settings.missing_continuous,
+                missing_categorical=settings.missing_categorical,
+                label=label,
+            )
+            _warn(model.warnings)
+        else:
+            _warn(projection.check(originals, model, unseen=settings.unseen, label=label))
+    assert model is not None
+    if settings.avatars is not None:
+        avatars = read("avatars", settings.avatars, where[1], (*keys[1], *settings.drop, *_as_text(model)))
+        _warn(projection.check(avatars, model, unseen=settings.unseen, label=f"avatars '{settings.avatars}'"))
+    if originals is not None and avatars is not None and not settings.by_position:
+        csv = [tables.is_csv(str(ref)) for ref in (settings.originals, settings.avatars)]
+        originals, avatars = tables.match_key_types(originals, keys[0], csv[0], avatars, keys[1], csv[1])
+    return originals, avatars, model
+
+
+def _as_text(model: "Model") -> tuple[str, ...]:
+    """Return the columns that stay text in CSV files: categories, and those that the model does not use."""
+    return (*(each.name for each in model.categorical), *model.constant)
+
+
+def _warn(notices: "tuple[Notice, ...]") -> None:
+    for notice in notices:
+        log.warning("%s: %s", notice.code, notice.message)
+
+
+def _undo(spark: "SparkSession", ref: str) -> None:
+    from cloaking import tables
+
+    log.error("%s", tables.remove(spark, ref))
+
+
+def _read(path: str) -> str:
+    """Return the text of a local file, or of an address that pyarrow opens.
+
+    Raises:
+        InputError: there is no such file, or it is not text.
+    """
+    from pyarrow import ArrowException, fs
+
+    try:
+        store, name = fs.FileSystem.from_uri(path) if "://" in path else (fs.LocalFileSystem(), path)
+        with store.open_input_stream(name) as stream:
+            return str(stream.read().decode())
+    except (OSError, ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"--model {path}: cannot be read ({type(error).__name__})") from error

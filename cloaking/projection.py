@@ -17,20 +17,15 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from cloaking import __version__, findings, moments, roles
-from cloaking.axes import Axes, solve
+from cloaking.axes import solve
 from cloaking.errors import InputError
 from cloaking.figures import Notice
-from cloaking.model import Category, Model, Number, Parts
+from cloaking.model import METHODS, MISSING_CATEGORICAL, MISSING_CONTINUOUS, UNSEEN, Model, Parts, categories, numbers
 from cloaking.names import column
-from cloaking.profiles import MOST_COLUMNS, Profile, profile
+from cloaking.profiles import Profile, profile
 from cloaking.roles import Roles
 
 log = logging.getLogger(__name__)
-
-METHODS = ("auto", "famd", "pca", "mca")
-MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
-MISSING_CATEGORICAL = ("error", "level")
-UNSEEN = ("error", "ignore")
 
 
 def fit(
@@ -78,8 +73,8 @@ def fit(
 
     start = time.monotonic()
     selected = roles.select(originals, chosen, drop_rows=missing_continuous == "drop-rows")
-    frame = _frame(found, varying, label)
-    sums = moments.sums(selected, *varying, frame)
+    frame = moments.frame(found, *varying, label)
+    sums = moments.sums(selected, *varying, frame, label)
     if sums.rows != found.rows:
         raise InputError(
             f"{label}: {found.rows:,} rows when checked, {sums.rows:,} when summed; project a snapshot of the table"
@@ -91,8 +86,8 @@ def fit(
         rows=sums.rows,
         rank=axes.rank,
         eigenvalues=tuple(axes.eigenvalues.tolist()),
-        continuous=_numbers(chosen, varying[0], axes),
-        categorical=_categories(chosen, varying[1], frame, axes),
+        continuous=numbers([chosen.continuous[i] for i in varying[0]], axes),
+        categorical=categories([(chosen.categorical[q], chosen.types[q]) for q in varying[1]], frame.levels, axes),
         constant=constant,
         missing_continuous=missing_continuous,
         missing_categorical=missing_categorical,
@@ -248,48 +243,13 @@ def _method(method: str, chosen: Roles, label: str) -> str:
 
 def _varying(found: Profile, chosen: Roles) -> tuple[tuple[list[int], list[int]], tuple[str, ...]]:
     """Return the places of the numbers and of the categories that hold more than one value, and the others' names."""
-    numbers = [i for i, each in enumerate(found.continuous) if each.low != each.high]
-    categories = [q for q, each in enumerate(found.categorical) if len(each) > 1]
-    constant = [name for i, name in enumerate(chosen.continuous) if i not in numbers]
-    constant += [name for q, name in enumerate(chosen.categorical) if q not in categories]
-    return (numbers, categories), tuple(constant)
-
-
-def _frame(found: Profile, varying: tuple[list[int], list[int]], label: str) -> moments.Frame:
-    """Return what the sums refer to: modalities in the order of their text, missing ones last."""
-    numbers = [found.continuous[i] for i in varying[0]]
-    levels = [sorted(found.categorical[q], key=lambda level: (level is None, level or "")) for q in varying[1]]
-    columns = len(numbers) + sum(map(len, levels))
-    if not columns:
-        raise InputError(f"{label}: every column holds one value; there is nothing to project")
-    if columns > MOST_COLUMNS:
-        raise InputError(
-            f"{label}: {columns:,} numbers and modalities, at most {MOST_COLUMNS:,} can be projected; "
-            "regroup modalities or leave columns out with --drop"
-        )
-    scales = [moments.centre_and_unit(each.mean, each.low, each.high) for each in numbers]
-    centre, unit = np.array(scales).reshape(-1, 2).T
-    return moments.Frame(centre, unit, np.array([each.mean for each in numbers]), tuple(map(tuple, levels)))
-
-
-def _numbers(chosen: Roles, places: Sequence[int], axes: Axes) -> tuple[Number, ...]:
-    return tuple(
-        Number(chosen.continuous[place], mean, std, tuple(loadings))
-        for place, mean, std, loadings in zip(
-            places, axes.mean.tolist(), axes.std.tolist(), axes.axes[: len(places)].tolist(), strict=True
-        )
+    varying = (
+        [i for i, each in enumerate(found.continuous) if each.low != each.high],
+        [q for q, each in enumerate(found.categorical) if len(each) > 1],
     )
-
-
-def _categories(chosen: Roles, places: Sequence[int], frame: moments.Frame, axes: Axes) -> tuple[Category, ...]:
-    numbers = len(frame.centre)
-    categories = []
-    for k, (place, levels) in enumerate(zip(places, frame.levels, strict=True)):
-        own = slice(frame.offsets[k], frame.offsets[k + 1])
-        share = axes.share[own.start - numbers : own.stop - numbers].tolist()
-        loadings = tuple(map(tuple, axes.axes[own].tolist()))
-        categories.append(Category(chosen.categorical[place], chosen.types[place], levels, tuple(share), loadings))
-    return tuple(categories)
+    constant = [name for i, name in enumerate(chosen.continuous) if i not in varying[0]]
+    constant += [name for q, name in enumerate(chosen.categorical) if q not in varying[1]]
+    return varying, tuple(constant)
 
 
 def _roles(model: Model) -> Roles:

@@ -134,9 +134,20 @@ HOSTILE = "</title><script>alert(1)</script>\"'&<b>"
 
 def hostile():
     """A run whose every name attacks the page, and is long."""
-    labels = [HOSTILE, "$\\frac{1}{0}$", "{{ 7 * 7 }}", "日本語のグループ名がとても長い場合の表示", "\u202eevil", "--><!--", "a" * 90, ""]
+    labels = [
+        HOSTILE,
+        "$\\frac{1}{0}$",
+        "{{ 7 * 7 }}",
+        "日本語のグループ名がとても長い場合の表示",
+        "\u202eevil",
+        "--><!--",
+        "a" * 90,
+        "",
+    ]
     summary = grouped(labels)
-    summary = replace(summary, components=(HOSTILE, *AMONG), warnings=(Notice("x_<i>", f"originals '{HOSTILE}': 3 rows"),))
+    summary = replace(
+        summary, components=(HOSTILE, *AMONG), warnings=(Notice("x_<i>", f"originals '{HOSTILE}': 3 rows"),)
+    )
     gates = (Gate(f"quantile {HOSTILE}", 3, 2.0), Gate("local_cloaking", 5, summary.local_cloaking))
     parameters = {
         "originals": f"csv:/data/{HOSTILE}/" + "x" * 120,
@@ -149,7 +160,9 @@ def hostile():
     inputs = ((parameters["originals"], 3), (HOSTILE, 4))
     versions = {"cloaking": HOSTILE}
     return replace(
-        run_of(summary, name=HOSTILE + "y" * 60, inputs=inputs, versions=versions, parameters=parameters, strategy=HOSTILE),
+        run_of(
+            summary, name=HOSTILE + "y" * 60, inputs=inputs, versions=versions, parameters=parameters, strategy=HOSTILE
+        ),
         gates=gates,
         link_columns=(HOSTILE,),
     )

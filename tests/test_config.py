@@ -33,7 +33,18 @@ def test_three_options_are_enough_and_the_rest_has_its_documented_default():
     assert settings.id == ("id",)
     assert settings.tie_tolerance == 1e-12
     assert not (settings.by_position or settings.overwrite or settings.dry_run)
-    unset = "where where_avatars made_from link components ncp counts name run_date group_by".split()
+    unset = [
+        "where",
+        "where_avatars",
+        "made_from",
+        "link",
+        "components",
+        "ncp",
+        "counts",
+        "name",
+        "run_date",
+        "group_by",
+    ]
     assert all(getattr(settings, name) is None for name in [*unset, "min_local_cloaking", "min_hidden_rate", "tasks"])
 
 

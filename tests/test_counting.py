@@ -73,7 +73,6 @@ def test_twelve_components_count_in_the_order_of_their_numbers(spark, order):
     points = {"original": dict.fromkeys(names, 0), "own": {"dim_2": 2}, "other": {"dim_10": 1, "dim_2": 1}}
     rows = {key: [{**points["original"], **point}[name] for name in names[order]] for key, point in points.items()}
     originals = table(spark, [1], [rows["original"]], names[order])
-    avatars = table(spark, [1, 2], [rows["own"], rows["other"]], names)
     avatars = table(spark, [1, 2], [rows["own"], rows["other"]], names[order])
     by_first_two = local_cloaking(originals, avatars, ncp=2)
     assert by_first_two.summary.components == ("dim_1", "dim_2")
@@ -128,18 +127,25 @@ def test_the_order_of_rows_and_of_avatars_changes_no_count(spark, grid, seed):
     assert counted(table(spark, left, originals[left]), table(spark, keys[right], avatars[right])) == expected
 
 
-@pytest.mark.parametrize(("partitions", "tasks"), [(1, 1), (5, 3), (7, 200)])
+@pytest.mark.parametrize(("partitions", "tasks"), [(1, 1), (5, 3), (7, 12)])
 def test_partitions_and_tasks_change_no_count(spark, grid, partitions, tasks):
     originals, avatars, own, expected = grid
     tables = table(spark, range(60), originals), table(spark, keys_of(own, 80), avatars)
     assert counted(*(side.repartition(partitions) for side in tables), tasks=tasks) == expected
 
 
+@pytest.mark.parametrize("options", [{"strategy": "broadcast"}, {"strategy": "partition", "cell_rows": 10}])
+def test_the_strategy_changes_no_count(spark, grid, options):
+    originals, avatars, own, expected = grid
+    found = counted(table(spark, range(60), originals), table(spark, keys_of(own, 80), avatars), **options)
+    assert found == expected
+
+
 def test_whole_numbers_and_floats_count_as_doubles_do(spark, grid):
     originals, avatars, own, expected = grid
-    as_type = [[F.col(f"dim_{k}").cast(t) for k, t in enumerate(("int", "float", "decimal(9,3)"), 1)]]
+    columns = [F.col(f"dim_{k}").cast(kind) for k, kind in enumerate(("int", "float", "decimal(9,3)"), 1)]
     tables = [
-        side.select("id", *(column.alias(f"dim_{k}") for k, column in enumerate(as_type[0], 1)))
+        side.select("id", *columns)
         for side in (table(spark, range(60), originals), table(spark, keys_of(own, 80), avatars))
     ]
     assert counted(*tables) == expected

@@ -9,7 +9,7 @@ import matplotlib
 
 from cloaking.figures import PastRun, Summary
 from cloaking.report import canvas, words
-from cloaking.report.canvas import HEIGHT, LABEL, LINE, WIDTH
+from cloaking.report.canvas import HEIGHT, LINE, WIDTH
 from cloaking.report.svg import BAR, LOW, RC, inline
 
 GROUPS_DRAWN = 12
@@ -19,6 +19,7 @@ _MARKED_RUNS = 40  # with more than these, only runs that failed are marked
 _RUNS_SAID = 24  # how many of the last runs a screen reader reads
 _LOG_FROM = 30  # a history that spans more than this many times its median is drawn on a log axis
 _GROUP_NAME = 140  # points
+_ROW = (16, 34)  # points, the least and the most height of a group
 _LEAST_K_AXIS = 10  # the least k that the axis of the curve reaches to
 
 
@@ -69,17 +70,17 @@ def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
     """Draw the share of originals that at least k other avatars hide, over k on a log axis."""
     known = _survivors(summary)
     needed = max(math.ceil(threshold), 1) if threshold else None
-    points = {k: 100 * n / summary.originals for k, n in sorted(known.items()) if k >= 1}
-    points |= {k: 0.0 for k in range(summary.max + 1, _LEAST_K_AXIS + 1)}
+    nobody = dict.fromkeys([summary.max + 1, *range(summary.max + 2, _LEAST_K_AXIS + 1)], 0)
+    points = {k: 100 * n / summary.originals for k, n in sorted((known | nobody).items()) if k >= 1}
     last = max([*points, needed or 1])
     with matplotlib.rc_context(RC):
-        figure, axes = canvas.axes(left=44, right=14, top=20, bottom=40)
+        ticks = canvas.log_ticks(last)
+        figure, axes = canvas.axes(left=44, right=max(14, canvas.width(f"{last:,}") / 2), top=20, bottom=40)
         axes.set(xscale="log", xlim=(1, last), ylim=(0, 100))
         canvas.y_grid(axes, [0, 25, 50, 75, 100], [f"{y}{words.NBSP}%" for y in (0, 25, 50, 75, 100)])
         axes.plot([*points], [*points.values()], color=BAR, linewidth=LINE, clip_on=False)
         axes.plot([*points], [*points.values()], "o", color=BAR, markersize=4, markeredgewidth=0, clip_on=False)
-        ticks = canvas.log_ticks(last)
-        axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
+        axes.set_xticks(ticks, [words.exact(tick) for tick in ticks])
         axes.minorticks_off()
         canvas.x_title(axes, "k (log scale)")
         marked = ""
@@ -103,31 +104,34 @@ def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
 def history(runs: Sequence[PastRun], threshold: float | None = None) -> Chart:
     """Draw the median of each run with its band from the 5th to the 95th percentile, in order of their dates."""
     shown = runs[-RUNS_DRAWN:]
-    days = _days([run.run_date for run in shown])
+    days, dates = _days([run.run_date for run in shown])
     medians = [run.local_cloaking for run in shown]
     top = max([run.p95 for run in shown] + medians + [threshold or 0, 1])
     log = top > _LOG_FROM * max(sorted(medians)[len(medians) // 2], 1)
     with matplotlib.rc_context(RC):
-        right = 84 if threshold else 30
-        figure, axes = canvas.axes(left=44, right=right, top=8, bottom=28)
+        ticks = [0, *canvas.log_ticks(top)] if log else canvas.ticks(top)
+        labels = [words.exact(tick) for tick in ticks]
+        half = canvas.width(max(dates, key=len)) / 2
+        left = max(half, 10 + canvas.width(labels[-1]))
+        mark = f"threshold {words.exact(threshold)}" if threshold else ""
+        right = max(half, 12 + canvas.width(mark))
+        figure, axes = canvas.axes(left=left, right=right, top=8, bottom=28)
         if log:
             axes.set_yscale("symlog", linthresh=1)
-        axes.set(xlim=(days[0], max(days[-1], days[0] + 1)), ylim=(0, top))
-        ticks = [0, *canvas.log_ticks(top)] if log else canvas.ticks(top)
-        axes.set_ylim(0, max(top, ticks[-1]))
-        canvas.y_grid(axes, ticks, [f"{tick:,g}" for tick in ticks])
+        axes.set(xlim=(days[0], max(days[-1], days[0] + 1)), ylim=(0, max(top, ticks[-1])))
+        canvas.y_grid(axes, ticks, labels)
         low, high = [run.p05 for run in shown], [run.p95 for run in shown]
         axes.fill_between(days, low, high, color=BAR, alpha=0.2, linewidth=0, clip_on=False)
         axes.plot(days, medians, color=BAR, linewidth=LINE, clip_on=False)
         if threshold:
             canvas.threshold_line(axes, LOW, y=threshold)
-            canvas.text(axes, days[-1], threshold, f"threshold {words.exact(threshold)}", right=8, va="center")
+            canvas.text(axes, days[-1], threshold, mark, right=8, va="center")
         for day, run in zip(days, shown, strict=True):
             failed = run.verdict == "fail"
             if failed or len(shown) <= _MARKED_RUNS:
-                mark, colour, size = ("D", LOW, 6) if failed else ("o", BAR, 5)
-                axes.plot(day, run.local_cloaking, mark, color=colour, markersize=size, clip_on=False)
-        axes.set_xticks(*_dates(days, [run.run_date for run in shown], WIDTH - 44 - right))
+                shape, colour, size = ("D", LOW, 6) if failed else ("o", BAR, 5)
+                axes.plot(day, run.local_cloaking, shape, color=colour, markersize=size, clip_on=False)
+        axes.set_xticks(*_dates(days, dates, WIDTH - left - right))
     title = "Run by run"
     values = "; ".join(
         f"{run.run_date}: {words.number(run.local_cloaking)}{', gate not met' if run.verdict == 'fail' else ''}"
@@ -145,26 +149,25 @@ def groups(summary: Summary, column: str, threshold: float | None = None) -> Cha
     shown = ranked[:GROUPS_DRAWN]
     top = max([group.local_cloaking for _, group in shown] + [threshold or 0, 1])
     names = {f"group-{place}": canvas.fit(label, _GROUP_NAME) for place, (label, _) in enumerate(shown)}
-    widest = max(map(canvas.width, names.values()))
+    figures = [f"{words.number(one.local_cloaking)}  ({words.rate(one.hidden_rate)})" for _, one in shown]
+    left, right = (max(map(canvas.width, texts)) for texts in (names.values(), figures))
     below = 26 if threshold else 8
     with matplotlib.rc_context(RC):
-        height = max(HEIGHT, len(shown) * 16 + below)
-        figure, axes = canvas.axes(left=14 + widest, right=92, top=4, bottom=below, height=height)
-        axes.set(xlim=(0, top), ylim=(max(len(shown), 4) - 0.5, -0.5))
+        height = below + len(shown) * min(max((HEIGHT - below) / len(shown), _ROW[0]), _ROW[1])
+        figure, axes = canvas.axes(left=14 + left, right=10 + right, top=4, bottom=below, height=height)
+        axes.set(xlim=(0, top), ylim=(len(shown) - 0.5, -0.5))
         for place, (_, group) in enumerate(shown):
             low = threshold is not None and group.local_cloaking < threshold
             width = group.local_cloaking
             axes.barh(place, width, 0.7, color=LOW if low else BAR, linewidth=0, clip_on=False)
             canvas.text(axes, 0, place, f"group-{place}", right=-6, ha="right", va="center")
-            figures = f"{words.number(group.local_cloaking)}  ({words.rate(group.hidden_rate)})"
-            canvas.text(axes, max(width, threshold or 0), place, figures, right=6, va="center")
+            canvas.text(axes, max(width, threshold or 0), place, figures[place], right=6, va="center")
         if threshold:
             canvas.threshold_line(axes, LOW, x=threshold)
-            canvas.text(axes, threshold, axes.get_ylim()[0], f"threshold {words.exact(threshold)}", up=-6, ha="center", va="top")
+            mark = f"threshold {words.exact(threshold)}"
+            canvas.text(axes, threshold, axes.get_ylim()[0], mark, up=-6, ha="center", va="top")
         canvas.base_line(axes, vertical=True)
-    values = "; ".join(
-        f"{label}: {words.number(group.local_cloaking)}, {words.rate(group.hidden_rate)}" for label, group in shown
-    )
+    values = "; ".join(f"{words.shorten(label, 60)}: {said}" for (label, _), said in zip(shown, figures, strict=True))
     title = "By group"
     every = len(shown) == len(ranked)
     note = f"Local Cloaking (hidden rate) per {words.shorten(column, 40)}, the lowest first"
@@ -197,21 +200,25 @@ def _at_least(known: Mapping[int, int], needed: int, summary: Summary) -> str:
     return f"threshold {needed:,}"
 
 
-def _days(dates: Sequence[str]) -> list[int]:
-    """Return where each date stands on the x axis: by the calendar, or in a row where one is no ISO date."""
+def _days(dates: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Return where each date stands on the x axis and its label: by the calendar, or numbered where one is no date.
+
+    The label is the month where no month has two runs.
+    """
     try:
-        return [datetime.date.fromisoformat(date).toordinal() for date in dates]
+        days = [datetime.date.fromisoformat(date) for date in dates]
     except ValueError:
-        return list(range(len(dates)))
+        return list(range(len(dates))), [str(place) for place in range(1, len(dates) + 1)]
+    months = [day.isoformat()[:7] for day in days]
+    labels = months if len(set(months)) == len(months) else [day.isoformat() for day in days]
+    return [day.toordinal() for day in days], labels
 
 
 def _dates(days: Sequence[int], dates: Sequence[str], width: float) -> tuple[list[int], list[str]]:
-    """Return the dates that fit under an axis of this many points, the last one always; months where they suffice."""
-    months = [date[:7] for date in dates]
-    labels = months if len(set(months)) == len(months) else list(dates)
-    gap = (len(labels[0]) + 2) * 0.6 * LABEL * max(days[-1] - days[0], 1) / width
+    """Return the dates that fit under an axis of this many points, the last one always."""
+    gap = 1.2 * canvas.width(dates[-1]) * max(days[-1] - days[0], 1) / width
     chosen: list[int] = []
     for place in reversed(range(len(days))):
         if not chosen or days[chosen[-1]] - days[place] >= gap:
             chosen.append(place)
-    return [days[place] for place in chosen], [words.shorten(labels[place], 10) for place in chosen]
+    return [days[place] for place in chosen], [dates[place] for place in chosen]

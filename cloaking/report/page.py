@@ -33,7 +33,7 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
     runs = _in_order(run, history)
     if len(runs) > 1:
         drawn.append(charts.history(runs, threshold))
-    if summary.groups:
+    if len(summary.groups) > 1:
         column = str(run.parameters.get("group_by") or "group")
         drawn.append(charts.groups(summary, column, threshold))
     command, toml = repeat_with(run)
@@ -52,6 +52,7 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
         rules_left=rules[RULES_SHOWN:],
         inputs=[(role, ref, rows) for role, (ref, rows) in zip(_roles(len(run.inputs)), run.inputs, strict=True)],
         settings=settings,
+        lone_group=next(iter(summary.groups)) if len(summary.groups) == 1 else None,
         components_named=COMPONENTS_NAMED,
         command=command,
         toml=toml,
@@ -86,7 +87,7 @@ def repeat_with(run: Run) -> tuple[list[str], list[str]]:
         if value is True:
             arguments.append(option)
             continue
-        text = ",".join(map(str, value)) if _is_list(value) else str(value)
+        text = ",".join(map(str, value)) if _is_list(value) else _plain(value)
         arguments += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return [shlex.quote(argument) for argument in arguments], toml
 
@@ -112,9 +113,7 @@ def _in_order(run: Run, history: Sequence[PastRun]) -> list[PastRun]:
     return sorted([*(past for past in history if past.run_date != run.run_date), this], key=lambda past: past.run_date)
 
 
-def _print_size(
-    run: Run, drawn: Sequence[charts.Chart], settings: Sequence[tuple[str, str]], command: str
-) -> float:
+def _print_size(run: Run, drawn: Sequence[charts.Chart], settings: Sequence[tuple[str, str]], command: str) -> float:
     """Return the size of the text, in CSS pixels, with which the page fills one sheet of A4 and no more.
 
     Charts take the width of their column whatever the size, all else grows with it; heights as measured in a browser.
@@ -142,10 +141,14 @@ def _roles(inputs: int) -> list[str]:
 def _settings(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the settings that the page does not tell elsewhere, each value short enough for a line or two."""
     return [
-        (key, words.shorten(", ".join(map(str, value)) if _is_list(value) else str(value), _VALUE))
+        (key, words.shorten(", ".join(map(str, value)) if _is_list(value) else _plain(value), _VALUE))
         for key, value in parameters.items()
         if key not in _TOLD_ELSEWHERE and value is not None and value is not False and value not in ((), [])
     ]
+
+
+def _plain(value: Any) -> str:
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _is_list(value: Any) -> bool:

@@ -1,0 +1,181 @@
+"""The projection's command line in, frozen settings out; everything unknown or impossible is refused at once."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from cloaking import __version__
+from cloaking.errors import SettingsError
+from cloaking.model import METHODS, MISSING_CATEGORICAL, MISSING_CONTINUOUS, UNSEEN
+
+_DESCRIPTION = """\
+Project raw tables: fit PCA, MCA or FAMD on the originals, exactly, and give originals and avatars their coordinates
+dim_1 to dim_N, over which Local Cloaking is then measured. The metric moves with the number of components."""
+
+_EPILOG = """\
+example:
+  spark-submit jobs/project.py --originals gold.patients --avatars gold.patients_avatars --id patient_id --ncp 5 \\
+      --categorical arm,center --projected-originals silver.patients_dims --projected-avatars silver.avatars_dims \\
+      --output /models/patients
+  spark-submit jobs/project.py --model /models/patients/model.json --avatars parquet:new_avatars --id patient_id \\
+      --projected-avatars parquet:new_dims
+
+Numbers are continuous, text and booleans categorical, unless named. Categories are compared as text: 2 and 2.0 differ.
+model.json holds aggregates of the originals, among them the name and share of each modality.
+
+exit codes: 0 done; 1 a bug; 2 bad arguments or data, nothing written."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one projection was asked to do; the fields are the long options of the command line."""
+
+    originals: str | None = None
+    avatars: str | None = None
+    where: str | None = None
+    where_avatars: str | None = None
+    id: tuple[str, ...] = ("id",)
+    made_from: tuple[str, ...] | None = None
+    keep: tuple[str, ...] = ()
+    by_position: bool = False
+    model: str | None = None
+    method: str = "auto"
+    ncp: int | None = None
+    continuous: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    missing_continuous: str = "error"
+    missing_categorical: str = "error"
+    unseen: str = "error"
+    projected_originals: str | None = None
+    projected_avatars: str | None = None
+    output: str | None = None
+    overwrite: bool = False
+    conf: tuple[str, ...] = ()
+
+
+def parse(argv: Sequence[str] | None = None) -> Settings:
+    """Return the settings of a command line (default: this process's).
+
+    Raises:
+        SettingsError: an unknown option, a value of the wrong kind, options that contradict each other.
+        SystemExit: after --help and --version, with 0.
+    """
+    given = vars(_parser().parse_args(argv))
+    settings = Settings(**given | {"conf": tuple(given.get("conf", ()))})
+    problems = _contradictions(settings, given)
+    if problems:
+        raise SettingsError(*problems)
+    return settings
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise SettingsError(f"{message}; see --help")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="project",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    tables = parser.add_argument_group("tables")
+    tables.add_argument(
+        "--originals", metavar="REF", type=_text, help="raw originals: catalog.schema.table or format:path"
+    )
+    tables.add_argument("--avatars", metavar="REF", type=_text, help="raw avatars")
+    tables.add_argument("--where", metavar="SQL", type=_text, help="rows to keep, of both tables")
+    tables.add_argument("--where-avatars", metavar="SQL", type=_text, help="rows to keep of the avatars, if others")
+    tables.add_argument("--id", metavar="A[,B]", type=_names, help="the key, carried over from both (default: id)")
+    tables.add_argument("--made-from", metavar="A[,B]", type=_names, help="the avatars' columns that hold it instead")
+    tables.add_argument("--keep", metavar="A[,B]", type=_names, help="further columns of the originals to carry over")
+    tables.add_argument("--by-position", action="store_true", help="single files without a key: number the rows from 0")
+
+    space = parser.add_argument_group("projected space")
+    space.add_argument("--model", metavar="FILE", type=_text, help="apply this model.json instead of fitting one")
+    space.add_argument("--method", choices=METHODS, help="default auto: what fits the columns")
+    space.add_argument("--ncp", metavar="N", type=_positive, help="number of components")
+    space.add_argument("--continuous", metavar="A,B", type=_names, help="columns to take for numbers")
+    space.add_argument("--categorical", metavar="A,B", type=_names, help="columns to take for categories")
+    space.add_argument("--drop", metavar="A,B", type=_names, help="columns to leave out")
+    space.add_argument(
+        "--missing-continuous", choices=MISSING_CONTINUOUS, help="default error; mean is the originals' in both tables"
+    )
+    space.add_argument(
+        "--missing-categorical", choices=MISSING_CATEGORICAL, help="default error; level: a modality of its own"
+    )
+    space.add_argument(
+        "--unseen", choices=UNSEEN, help="modalities that the originals lack: default error; ignore: they add nothing"
+    )
+
+    results = parser.add_argument_group("results")
+    results.add_argument("--projected-originals", metavar="REF", type=_text, help="table to write: key and coordinates")
+    results.add_argument("--projected-avatars", metavar="REF", type=_text, help="the same for the avatars")
+    results.add_argument("--output", metavar="DIR", type=_text, help="folder or address of model.json")
+    results.add_argument("--overwrite", action="store_true", help="replace existing tables")
+    parser.add_argument("--conf", metavar="K=V", action="append", type=_setting, help="Spark setting, repeatable")
+    parser.add_argument("--version", action="version", version=f"project {__version__}")
+    return parser
+
+
+def _contradictions(settings: Settings, given: dict[str, object]) -> list[str]:
+    """Return what the settings lack and where they exclude each other."""
+    problems = []
+    fitting = ("method", "ncp", "continuous", "categorical", "drop", "missing_continuous", "missing_categorical")
+    if settings.model is not None:
+        fixed = [f"--{name.replace('_', '-')}" for name in (*fitting, "output") if name in given]
+        if fixed:
+            problems.append(f"--model fixes the projected space; leave out {', '.join(fixed)}")
+        if settings.originals is None and settings.avatars is None:
+            problems.append("--model needs a table to project: --originals, --avatars or both")
+    else:
+        needed = ("originals", "ncp", "output")
+        problems += [f"--{name} is missing, or --model" for name in needed if getattr(settings, name) is None]
+    for name in ("originals", "avatars"):
+        table, result = getattr(settings, name), getattr(settings, f"projected_{name}")
+        if table is None and result is not None:
+            problems.append(f"--projected-{name} needs --{name}")
+        wanted = name == "avatars" or settings.model is not None
+        if wanted and table is not None and result is None:
+            problems.append(f"--projected-{name} is missing: where to write the projected {name}")
+    if settings.made_from is not None and len(settings.made_from) != len(settings.id):
+        problems.append(
+            f"--made-from names {len(settings.made_from)} column(s), --id {len(settings.id)}: "
+            "they must match one by one"
+        )
+    if settings.by_position and ("id" in given or settings.made_from is not None):
+        problems.append("--by-position numbers the rows itself; leave --id and --made-from out")
+    if settings.projected_originals is not None and settings.projected_originals == settings.projected_avatars:
+        problems.append("--projected-originals and --projected-avatars are the same table")
+    return problems
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise argparse.ArgumentTypeError("names separated by commas are needed")
+    return names
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not '{text}'")
+    return int(text)
+
+
+def _setting(text: str) -> str:
+    key, equals, _ = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"KEY=VALUE is needed, not '{text}'")
+    return text

@@ -1,0 +1,289 @@
+"""Balls around originals enter; the avatars surely inside leave counted, the leaves that rounding leaves open listed.
+
+Nothing here decides what rounding could turn: an avatar counts as inside or outside only where the bound below leaves
+no doubt; all other (ball, leaf) pairs are handed back for exact arithmetic.
+
+The bound. Let u = 2^-24, K the components, a = original - centre and b = avatar - centre, for the centre of a leaf or
+of a block of originals. A float32 a is wrong by at most u|a|: one subtraction in float64, then one rounding. So the
+distance of the rounded points is wrong by at most u(|a| + |b|), its square by 2.1u(|a| + |b|)^2. A sum of K + 1
+products in float32, in any order, with or without fused multiply-add, is wrong by at most (K+1)u/(1-(K+1)u) times the
+sum of their magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 4.2), which
+for |b|^2 - 2ab is at most (|a| + |b|)^2; so is |a|^2. The roundings that follow (of |b|^2, the bound, the differences)
+add at most 6u of the same and of the bound. As (|a| + |b|)^2 <= 2(|a|^2 + |b|^2), the whole stays below (4K + 24)u
+times |a|^2 + |b|^2, or times the bound where that is larger. `_slack` is twice that, which also covers the float64 sums
+of the definition, wrong by (K + 2)2^-53 of themselves. Underflow in float32, flushed to zero or not, adds at most
+2^-126 a product, in float64 2^-1074 a product: a floor under the bounds. Overflow gives inf or nan, for which no
+comparison that decides is true; bounds of 2^120 and more decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloaking.tree import Counts, Floats, Rows, Singles, Tree, box, squares
+
+BLOCK = 128  # originals that descend together: more of them save descents, fewer have a smaller common box
+_LEVELS = 3  # of the tree that a descent steps down at once
+_PAIRS = 1 << 16  # (block, node) pairs tested at once
+_TILE = 1 << 16  # numbers in a temporary of the inner loops: 256 KiB stay in a core's cache
+_PRODUCT = 1_000_000  # multiplications in a product of matrices: up to here OpenBLAS has kernels for small ones
+_OPEN = 1 << 20  # (original, leaf) pairs to collect before leaves are counted, so that many originals meet in a leaf
+_STRIP = 1 << 17  # of those, pairs whose coordinates are held at once
+_UNIT = 2.0**-24  # rounding of float32
+_DOUBLE = 1e-13  # margin for the rounding of the float64 boxes, relative to the square of the farthest distance
+_LARGEST = 2.0**120  # squared bounds from here on are compared with what may overflow
+
+
+class Sifted(NamedTuple):
+    """What is sure of n balls, and the pairs of ball and leaf with avatars that may be on either side of a bound."""
+
+    closer: Counts  # (n,) avatars surely below the lower bound
+    rows: Rows  # (pairs,) balls
+    leaves: Rows  # (pairs,)
+    sure: Counts  # (pairs,) what the pair added to `closer`
+    points: Counts  # (pairs,) undecided points of the leaf, at least 1
+    avatars: Counts  # (pairs,) undecided avatars: the points with their weights
+
+
+class _Balls(NamedTuple):
+    """Two balls around each original, in the tree's unit, and blocks of neighbouring originals, the last one filled."""
+
+    centres: Floats  # (n, ncp)
+    lower: Singles  # (n,) squared radius less its slack
+    upper: Singles  # (n,) squared radius and its slack
+    middles: Floats  # (blocks, ncp) of the blocks' boxes
+    halves: Floats  # (blocks, ncp) of their sides
+    offsets: Singles  # (blocks, ncp, 2, BLOCK) one, and the coordinate seen from the block's middle
+    bounds: Floats  # (3, blocks) smallest and largest lower, largest upper
+    lowers: Singles  # (blocks, BLOCK)
+    uppers: Singles  # (blocks, 2, BLOCK) one, and the upper
+
+
+def sift(tree: Tree, originals: Floats, lower: Floats, upper: Floats, exponents: NDArray[np.int32]) -> Sifted:
+    """Count the avatars surely nearer than `lower`, and list the leaves with avatars not surely on one side of both.
+
+    Args:
+        tree: of the avatars.
+        originals: `(n, ncp)`, at least one; neighbours in space should be neighbours in order, for speed.
+        lower, upper: `(n,)` squared distances in units of 4^exponents.
+        exponents: `(n,)`.
+    """
+    sieve = _Sieve(tree, _balls(tree, originals, lower, upper, exponents))
+    for block, nodes, far in sieve.descend():
+        sieve.test(block, nodes, far)
+        if sieve.open_pairs > _OPEN:
+            sieve.count_leaves()
+    sieve.count_leaves()
+    closer = sieve.closer + np.repeat(sieve.inside, BLOCK)
+    return Sifted(closer[: len(originals)].astype(np.int64), *(np.concatenate(part) for part in sieve.undecided))
+
+
+def _slack(ncp: int) -> float:
+    """Return the error of a squared distance, relative to |a|^2 + |b|^2: twice the bound derived above."""
+    return (8 * ncp + 48) * _UNIT
+
+
+def _balls(tree: Tree, originals: Floats, lower: Floats, upper: Floats, exponents: NDArray[np.int32]) -> _Balls:
+    """Return the balls in the tree's unit, the lower ones smaller and the upper ones larger by what rounding may do."""
+    n, ncp = originals.shape
+    unit, slack = int(tree.exponent[0]), _slack(ncp)
+    power = 2 * (exponents - unit)
+    floor = slack / _UNIT * (2.0**-126 + np.ldexp(1.0, power - 1070))
+    low, high = np.ldexp(lower, power) * (1 - slack) - floor, np.ldexp(upper, power) * (1 + slack) + floor
+
+    blocks = -(-n // BLOCK)
+    filled = np.minimum(np.arange(blocks * BLOCK), n - 1).reshape(blocks, BLOCK)
+    centres = originals * np.ldexp(1.0, -unit)
+    grouped = np.ascontiguousarray(centres.T)[:, filled]
+    middles, halves = box(grouped.min(axis=2), grouped.max(axis=2))
+    offsets = np.ones((blocks, ncp, 2, BLOCK), np.float32)
+    offsets[:, :, 1] = (grouped - middles[:, :, None]).transpose(1, 0, 2)
+    bounds = np.stack([low[filled].min(axis=1), low[filled].max(axis=1), high[filled].max(axis=1)])
+
+    decided = high < _LARGEST
+    lower32 = np.where(decided, low, -np.inf).astype(np.float32)
+    upper32 = np.where(decided, high, np.inf).astype(np.float32)
+    uppers = np.ones((blocks, 2, BLOCK), np.float32)
+    uppers[:, 1] = upper32[filled]
+    return _Balls(
+        centres, lower32, upper32, middles.T.copy(), halves.T.copy(), offsets, bounds, lower32[filled], uppers
+    )
+
+
+class _Sieve:
+    """A count in progress: the descent by blocks, the test of originals against leaves, the products in the leaves."""
+
+    def __init__(self, tree: Tree, balls: _Balls) -> None:
+        self.tree, self.balls = tree, balls
+        scale = np.ldexp(1.0, -int(tree.exponent[0]))
+        self.slack = _slack(tree.centres.shape[1])
+        self.centres, self.halves = tree.centres * scale, tree.halves * scale
+        self.radii = squares(self.halves.T)  # (nodes,) squared distance from a box's centre to its corners
+        self.tiles = np.zeros((5, _TILE), np.float32)  # the first stays zero
+        self.inside = np.zeros(len(balls.middles))  # avatars that a whole block has inside
+        self.closer = np.zeros(len(balls.middles) * BLOCK)  # avatars, exact as float64 up to 2^53
+        self.undecided: list[list[NDArray[np.int64]]] = [[np.empty(0, np.int64)] for _ in Sifted._fields[1:]]
+        self.waiting: list[tuple[Rows, Rows]] = []
+        self.open_pairs = 0
+
+    def descend(self) -> Iterator[tuple[int, Rows, Floats]]:
+        """Yield per block the leaves that may be in some upper ball and not in all lower ones, and how far they reach.
+
+        The blocks go down the tree together. The distance, squared, is from the block's farthest point to the leaf's.
+        """
+        tree, balls, blocks = self.tree, self.balls, len(self.balls.middles)
+        smallest, _, largest = balls.bounds
+        start = tree.depth % _LEVELS
+        level_blocks, nodes = np.arange(blocks).repeat(1 << start), np.tile(np.arange(1 << start, 2 << start), blocks)
+        stack = [(start, level_blocks, nodes)]
+        below = np.arange(1 << _LEVELS)
+        while stack:
+            level, block, node = stack.pop()
+            near, far = self._reach(block, node)
+            inside = far * (1 + _DOUBLE) < smallest.take(block)
+            self.inside += np.bincount(block[inside], weights=tree.counts[node[inside]], minlength=blocks)
+            beyond = near - far * _DOUBLE > largest.take(block)
+            kept = np.flatnonzero(~(inside | beyond))
+            block, node, far = block[kept], node[kept], far[kept]
+            if level < tree.depth:
+                for i in range(0, len(block), _PAIRS >> _LEVELS):
+                    part = slice(i, i + (_PAIRS >> _LEVELS))
+                    children = ((node[part, None] << _LEVELS) + below).ravel()
+                    stack.append((level + _LEVELS, block[part].repeat(1 << _LEVELS), children))
+                continue
+            for number, first, last in _runs(block):
+                for i in range(first, last, _TILE // BLOCK):
+                    part = slice(i, min(last, i + _TILE // BLOCK))
+                    yield number, node[part], far[part]
+
+    def _reach(self, block: Rows, node: Rows) -> tuple[Floats, Floats]:
+        """Return the squared distances of the nearest and of the farthest points of the blocks' and nodes' boxes."""
+        near, far = np.zeros(len(block)), np.zeros(len(block))
+        for k in range(self.centres.shape[1]):
+            distance = np.abs(self.balls.middles[:, k].take(block) - self.centres[:, k].take(node))
+            sides = self.balls.halves[:, k].take(block) + self.halves[:, k].take(node)
+            far += np.square(distance + sides)
+            near += np.square(np.maximum(distance - sides, 0))
+        return near, far
+
+    def test(self, block: int, nodes: Rows, far: Floats) -> None:
+        """Keep the originals and leaves of which the ball crosses the box; count the leaves inside a lower ball.
+
+        Sums like x - low come from products of matrices, (low, -1) by (1, x): numpy spreads a row over a column slowly.
+        """
+        balls, p = self.balls, len(nodes)
+        centre, half = self.centres[nodes] - balls.middles[block], self.halves[nodes]
+        ones = np.ones(centre.shape, np.float32)
+        low = np.stack([(centre - half).astype(np.float32), -ones]).transpose(2, 1, 0).copy()
+        high = np.stack([-(centre + half).astype(np.float32), ones]).transpose(2, 1, 0).copy()
+        spread = (far * self.slack).astype(np.float32)
+        zeros, total, limit, below, above = (tile[: p * BLOCK].reshape(p, BLOCK) for tile in self.tiles)
+        for k, offsets in enumerate(balls.offsets[block]):
+            np.matmul(low[k], offsets, out=below)
+            np.matmul(high[k], offsets, out=above)
+            np.maximum(below, above, out=below)
+            np.maximum(below, zeros, out=below)
+            if k == 0:
+                np.square(below, out=total)
+            else:
+                np.square(below, out=below)
+                total += below
+        np.matmul(np.stack([spread, ones[:, 0]], axis=1), balls.uppers[block], out=limit)
+        kept = ~(total > limit)
+
+        largest = balls.bounds[1, block]
+        small = np.flatnonzero(self.radii[nodes] < largest)  # a leaf inside a ball is smaller than it
+        if len(small):
+            kept[small] &= ~self._inside(block, nodes[small], low[:, small], high[:, small], spread[small])
+        place = np.flatnonzero(kept)
+        leaf = place // BLOCK
+        place -= leaf * BLOCK
+        place += block * BLOCK
+        if block == len(balls.middles) - 1:
+            real = place < len(balls.centres)
+            place, leaf = place[real], leaf[real]
+        self.waiting.append((place, (nodes - self.tree.leaves)[leaf]))
+        self.open_pairs += len(place)
+
+    def _inside(self, block: int, nodes: Rows, low: Singles, high: Singles, spread: Singles) -> NDArray[np.bool_]:
+        """Return which originals (leaves, BLOCK) have the whole leaf inside their lower ball, and count its avatars."""
+        _, total, _, below, above = (tile[: len(nodes) * BLOCK].reshape(len(nodes), BLOCK) for tile in self.tiles)
+        total[:] = spread[:, None]
+        for k, offsets in enumerate(self.balls.offsets[block]):
+            np.matmul(low[k], offsets, out=below)
+            np.matmul(high[k], offsets, out=above)
+            np.minimum(below, above, out=below)
+            np.square(below, out=below)
+            total += below
+        inside: NDArray[np.bool_] = total < self.balls.lowers[block]
+        self.closer[block * BLOCK : (block + 1) * BLOCK] += self.tree.counts[nodes].astype(np.float64) @ inside
+        return inside
+
+    def count_leaves(self) -> None:
+        """Count the pairs that wait, leaf by leaf."""
+        if not self.open_pairs:
+            return
+        rows, leaves = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
+        self.waiting, self.open_pairs = [], 0
+        small = np.uint16 if self.tree.leaves <= 1 << 16 else np.int64  # numpy sorts 16 bits by radix
+        order = np.argsort(leaves.astype(small), kind="stable")
+        for i in range(0, len(order), _STRIP):
+            part = order[i : i + _STRIP]
+            self._count_strip(rows[part], leaves[part])
+
+    def _count_strip(self, rows: Rows, leaves: Rows) -> None:
+        """Count pairs sorted by leaf: by a product per leaf, |y|^2 - 2xy against the squared radius less |x|^2."""
+        tree, size = self.tree, self.tree.points.shape[2]
+        seen, lower, upper = self._seen(rows, leaves)
+        weighted = bool(tree.heavy.any())
+        # each (below, beyond) the bounds: points, of which a leaf has at most 255, and avatars
+        points = np.empty((2, len(rows)), np.uint8)
+        avatars = np.empty((2, len(rows)), np.int64) if weighted else points
+        width = max(1, min(_TILE, _PRODUCT // len(seen)) // size)
+        memory, bits_memory = self.tiles[1], np.empty(width * size, np.bool_)
+        for leaf, first, last in _runs(leaves):
+            for i in range(first, last, width):
+                part = slice(i, min(last, i + width))
+                shape = size, part.stop - i
+                product, bits = memory[: size * shape[1]].reshape(shape), bits_memory[: size * shape[1]].reshape(shape)
+                np.matmul(tree.factors[leaf], seen[:, part], out=product)
+                for side, decided, bound in ((0, np.less, lower), (1, np.greater, upper)):
+                    decided(product, bound[part], out=bits)
+                    np.add.reduce(bits.view(np.uint8), axis=0, dtype=np.uint8, out=points[side, part])
+                    if weighted:
+                        avatars[side, part] = tree.weights[leaf].astype(np.float64) @ bits
+
+        self.closer += np.bincount(rows, weights=avatars[0], minlength=len(self.closer))
+        kept = np.flatnonzero(points[0] + points[1] != size)
+        rows, leaves, below, beyond = rows[kept], leaves[kept], *avatars[:, kept].astype(np.int64)
+        open_points = size - points[:, kept].sum(axis=0, dtype=np.int64)
+        # where all is decided but places without an avatar, exact arithmetic finds nothing
+        open_avatars = tree.counts[tree.leaves :][leaves] - below - beyond if weighted else open_points
+        for column, values in zip(self.undecided, (rows, leaves, below, open_points, open_avatars), strict=True):
+            column.append(values)
+
+    def _seen(self, rows: Rows, leaves: Rows) -> tuple[Singles, Singles, Singles]:
+        """Return originals seen from leaves' centres, a row of ones below, and what products are compared with."""
+        tree, balls = self.tree, self.balls
+        difference = balls.centres.take(rows, axis=0)
+        difference -= self.centres[tree.leaves :].take(leaves, axis=0)
+        seen = np.ones((difference.shape[1] + 1, len(rows)), np.float32)
+        seen[:-1] = difference.T
+        norms = squares(seen[:-1])
+        spread = (self.radii[tree.leaves :] * self.slack).astype(np.float32).take(leaves)
+        lower, upper = balls.lower.take(rows) - spread, balls.upper.take(rows) + spread
+        lower -= norms * np.float32(1 + self.slack)
+        upper -= norms * np.float32(1 - self.slack)
+        return seen, lower, upper
+
+
+def _runs(values: Rows) -> Iterator[tuple[int, int, int]]:
+    """Yield each run of equal values: the value, its first place and the place after its last."""
+    if not len(values):
+        return
+    ends = [*(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
+    yield from zip(values[[0, *ends[:-1]]].tolist(), [0, *ends[:-1]], ends, strict=True)
