@@ -9,13 +9,13 @@ import time
 import traceback
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from cloaking import __version__
 from cloaking.config import Settings, parse
-from cloaking.errors import CloakingError, InputError
+from cloaking.errors import CloakingError, InputError, SettingsError
 from cloaking.figures import Gate, Run, Summary
 from cloaking.session import session
 
@@ -48,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
-    """Measure and write, in the order counts, report.json; the report's presence means that the run is whole."""
-    from cloaking import report, tables
+    """Measure, and write counts, page, history and report.json in this order; the last means that the run is whole."""
+    from cloaking import history, report, tables
     from cloaking.measure import measure
 
     laps = {"session": time.monotonic()}
@@ -78,8 +78,17 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
         laps["count"] = time.monotonic()
         for notice in summary.warnings[: len(summary.warnings) - len(plan.rows.warnings)]:
             log.warning("%s: %s", notice.code, notice.message)
-        laps["write"] = time.monotonic()
         run = _run(spark, settings, plan, summary, start, laps)
+        past = history.past(spark, settings.history, run.name) if settings.history is not None else ()
+        try:
+            tables.write_text(settings.output, "report.html", report.to_html(run, past))
+        except SettingsError as error:
+            log.warning("report.html is not written: %s", error)
+            tables.remove_text(settings.output, "report.html")
+        if settings.history is not None:
+            history.record(spark, settings.history, run)
+        laps["write"] = time.monotonic()
+        run = replace(run, seconds=_seconds(start, laps))
         path = tables.write_text(settings.output, "report.json", report.to_json(run))
         undo.pop_all()
     log.info("%s", _closing_line(run, path))
@@ -148,9 +157,6 @@ def _run(
     laps: Mapping[str, float],
 ) -> Run:
     now = datetime.datetime.now(datetime.UTC)
-    ends = {"start": start, **laps}
-    seconds = {lap: ends[lap] - before for lap, before in zip(laps, ends.values(), strict=False)}
-    seconds["total"] = time.monotonic() - start
     return Run(
         run_id=uuid.uuid4().hex,
         name=settings.name or settings.originals,
@@ -164,8 +170,15 @@ def _run(
         parameters=_parameters(settings) | {"tasks": plan.spread.tasks},
         versions=_versions(spark),
         strategy=plan.spread.strategy,
-        seconds={lap: round(value, 3) for lap, value in seconds.items()},
+        seconds=_seconds(start, laps),
     )
+
+
+def _seconds(start: float, laps: Mapping[str, float]) -> dict[str, float]:
+    """Return how long each stage took, from the moments at which they ended, and the total so far."""
+    ends = [start, *laps.values()]
+    lengths = {lap: end - before for lap, before, end in zip(laps, ends, ends[1:], strict=False)}
+    return {lap: round(seconds, 3) for lap, seconds in (lengths | {"total": time.monotonic() - start}).items()}
 
 
 def _gates(settings: Settings, summary: Summary) -> tuple[Gate, ...]:

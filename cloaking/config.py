@@ -52,6 +52,7 @@ class Settings:
     counts: str | None = None
     overwrite: bool = False
     name: str | None = None
+    history: str | None = None
     run_date: str | None = None
     group_by: str | None = None
     min_local_cloaking: float | None = None
@@ -125,6 +126,7 @@ def _parser() -> _Parser:
     results.add_argument("--counts", metavar="REF", type=_text, help="write the counts of each original too: SENSITIVE")
     results.add_argument("--overwrite", action="store_true", help="replace an existing --counts table")
     results.add_argument("--name", type=_text, help="name of the report (default: the originals' REF)")
+    results.add_argument("--history", metavar="REF", type=_text, help="table that keeps a row of each run")
     results.add_argument("--run-date", metavar="DATE", type=_date, help="YYYY-MM-DD (default: today, UTC)")
     results.add_argument("--group-by", metavar="COLUMN", type=_text, help="the figures per group of originals too")
 

@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cloaking import checks, counting, linking, partition
-from cloaking.errors import InputError
+from cloaking.errors import InputError, SettingsError
 from cloaking.figures import Summary
 from cloaking.kernel import TIE_TOLERANCE
 from cloaking.names import column
+from cloaking.report import to_fragment
 from cloaking.summary import OVERALL, summarise
 
 log = logging.getLogger(__name__)
@@ -30,6 +31,13 @@ class LocalCloaking:
 
     summary: Summary
     counts: DataFrame = field(repr=False)
+
+    def _repr_html_(self) -> str | None:
+        """Show the figures and their histogram in a notebook; without the extra `report`, the plain text."""
+        try:
+            return to_fragment(self.summary)
+        except SettingsError:
+            return None
 
 
 @dataclass(frozen=True)

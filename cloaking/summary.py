@@ -114,9 +114,10 @@ def _holds_a_rank(shares: Sequence[float]) -> Column:
 
 
 def _levels(avatars: int) -> list[int]:
-    """Return the k, rising, for which originals with a cloaking of at least k are counted: about six a decade."""
-    steps = (10**power * step // 10 for power in range(1, len(str(avatars)) + 1) for step in (10, 15, 20, 30, 50, 70))
-    return sorted({low for low, _ in CLASSES if low} | {k for k in steps if k < avatars})
+    """Return the k, rising, at which originals with at least k are counted: each up to 10, then six a decade."""
+    tens = (10**power for power in range(1, len(str(avatars))))
+    steps = (ten * step // 10 for ten in tens for step in (10, 15, 20, 30, 50, 70))
+    return sorted({*range(1, 11), *(low for low, _ in CLASSES if low), *(k for k in steps if k < avatars)})
 
 
 def _summary(

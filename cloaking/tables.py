@@ -14,7 +14,7 @@ from pyarrow import ArrowException, fs
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType, StructType
 
 from cloaking import csv_tables
 from cloaking.errors import InputError, OutputError
@@ -151,6 +151,45 @@ def write(table: DataFrame, ref: str, overwrite: bool) -> DataFrame:
         raise OutputError(f"counts '{ref}': cannot be written ({_reason(error)})") from error
 
 
+def read_existing(spark: SparkSession, ref: str, role: str, schema: StructType) -> DataFrame | None:
+    """Return the table of a known schema that `ref` names, None where there is none yet.
+
+    Raises:
+        InputError: there is one, and it cannot be read.
+    """
+    match = _FORMAT_AND_PATH.fullmatch(ref)
+    with reading(f"{role} '{ref}'", everything=True):
+        if match is None:
+            return spark.table(ref).select(*schema.names) if spark.catalog.tableExists(ref) else None
+        try:
+            return spark.read.format(match[1]).schema(schema).load(match[2])
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" in str(error):
+                return None
+            raise
+
+
+def replace_partitions(table: DataFrame, ref: str, keys: Sequence[str]) -> None:
+    """Write rows into a table partitioned by `keys`, in the place of the partitions of their keys and of no others.
+
+    Raises:
+        OutputError: the table cannot be written.
+    """
+    match = _FORMAT_AND_PATH.fullmatch(ref)
+    spark = table.sparkSession
+    writer = table.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+    try:
+        if match is not None:
+            writer.format(match[1]).partitionBy(*keys).save(match[2])
+        elif spark.catalog.tableExists(ref):
+            names = spark.table(ref).columns
+            table.select(*names).write.option("partitionOverwriteMode", "dynamic").insertInto(ref, overwrite=True)
+        else:
+            writer.partitionBy(*keys).saveAsTable(ref)
+    except (PySparkException, Py4JJavaError, OSError) as error:
+        raise OutputError(f"history '{ref}': cannot be written ({_reason(error)}); it is as it was") from error
+
+
 def remove(spark: SparkSession, ref: str) -> str:
     """Remove a table that this run wrote, since a later step failed; return a line that says what stands."""
     match = _FORMAT_AND_PATH.fullmatch(ref)
@@ -174,11 +213,8 @@ def write_text(folder: str, name: str, text: str) -> str:
         OutputError: the folder cannot be made or the file not written; an earlier file of that name is untouched.
     """
     try:
-        if "://" in folder:
-            store, base = fs.FileSystem.from_uri(folder)
-        else:
-            store, base = fs.LocalFileSystem(), str(Path(folder).absolute())
-        target, temporary = f"{base.rstrip('/')}/{name}", f"{base.rstrip('/')}/.{name}.{uuid.uuid4().hex}"
+        store, base = _store(folder)
+        target, temporary = f"{base}/{name}", f"{base}/.{name}.{uuid.uuid4().hex}"
         store.create_dir(base, recursive=True)
         try:
             with store.open_output_stream(temporary) as stream:
@@ -191,6 +227,13 @@ def write_text(folder: str, name: str, text: str) -> str:
     except (OSError, ArrowException) as error:
         raise OutputError(f"--output {folder}: {name} cannot be written ({_reason(error)})") from error
     return f"{folder.rstrip('/')}/{name}"
+
+
+def remove_text(folder: str, name: str) -> None:
+    """Remove a file of an earlier run, if it is there, so that it does not stand beside newer ones."""
+    store, base = _store(folder)
+    with contextlib.suppress(OSError, ArrowException):
+        store.delete_file(f"{base}/{name}")
 
 
 @contextlib.contextmanager
@@ -206,6 +249,14 @@ def reading(label: str, everything: bool = False) -> Iterator[None]:
         if not (everything or isinstance(error, AnalysisException) or _READING.match(reason)):
             raise
         raise InputError(f"{label}: cannot be read ({reason}); check its name, format, content and rights") from error
+
+
+def _store(folder: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a folder or an address, and the path on it."""
+    if "://" in folder:
+        store, base = fs.FileSystem.from_uri(folder)
+        return store, base.rstrip("/")
+    return fs.LocalFileSystem(), str(Path(folder).absolute())
 
 
 def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:

@@ -1,0 +1,81 @@
+"""One row per run, in a table that several reports share; its key is the name of the report and the date of the run."""
+
+import json
+from dataclasses import asdict
+from datetime import date, datetime
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from cloaking import tables
+from cloaking.figures import PastRun, Run
+
+KEY = ["name", "run_date"]
+SCHEMA = T.StructType(
+    [
+        T.StructField("run_id", T.StringType()),
+        T.StructField("run_at", T.TimestampType()),
+        T.StructField("local_cloaking", T.DoubleType()),
+        T.StructField("hidden_rate", T.DoubleType()),
+        T.StructField("hidden_rate_ties_hide", T.DoubleType()),
+        T.StructField("hidden_rate_ties_expose", T.DoubleType()),
+        T.StructField("quantiles", T.StringType()),  # JSON, as all that follow as text but the verdict
+        T.StructField("originals", T.LongType()),
+        T.StructField("avatars", T.LongType()),
+        T.StructField("ncp", T.IntegerType()),
+        T.StructField("verdict", T.StringType()),
+        T.StructField("gates", T.StringType()),
+        T.StructField("parameters", T.StringType()),
+        T.StructField("versions", T.StringType()),
+        T.StructField("name", T.StringType()),
+        T.StructField("run_date", T.DateType()),
+    ]
+)
+
+
+def record(spark: SparkSession, ref: str, run: Run) -> None:
+    """Write the run's row, in the place of one of the same name and date if there is any.
+
+    Raises:
+        OutputError: the table cannot be written.
+    """
+    summary = run.summary
+    row = Row(
+        run_id=run.run_id,
+        run_at=datetime.fromisoformat(run.run_at),
+        local_cloaking=summary.local_cloaking,
+        hidden_rate=summary.hidden_rate,
+        hidden_rate_ties_hide=summary.hidden_rate_ties_hide,
+        hidden_rate_ties_expose=summary.hidden_rate_ties_expose,
+        quantiles=json.dumps({str(share): value for share, value in summary.quantiles.items()}),
+        originals=summary.originals,
+        avatars=summary.avatars,
+        ncp=summary.ncp,
+        verdict=run.verdict,
+        gates=json.dumps([asdict(gate) | {"met": gate.met} for gate in run.gates]),
+        parameters=json.dumps(dict(run.parameters)),
+        versions=json.dumps(dict(run.versions)),
+        name=run.name,
+        run_date=date.fromisoformat(run.run_date),
+    )
+    tables.replace_partitions(spark.createDataFrame([row], SCHEMA), ref, KEY)
+
+
+def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
+    """Return the runs of a report that the table holds, oldest first; none where there is no table yet.
+
+    Raises:
+        InputError: there is a table, and it cannot be read.
+    """
+    table = tables.read_existing(spark, ref, "history", SCHEMA)
+    if table is None:
+        return ()
+    rows = table.where(F.col("name") == name).select("run_date", "local_cloaking", "quantiles", "verdict").collect()
+    return tuple(_past_run(row) for row in sorted(rows, key=lambda row: row["run_date"]))
+
+
+def _past_run(row: Row) -> PastRun:
+    quantiles = json.loads(row["quantiles"])
+    low, high = quantiles["0.05"], quantiles["0.95"]
+    return PastRun(row["run_date"].isoformat(), row["local_cloaking"], low, high, row["verdict"])
