@@ -50,7 +50,7 @@ def test_unlinked_avatars_count_and_are_told(spark):
     assert [notice.code for notice in found.warnings if "unlinked" in notice.code] == ["unlinked_avatars"]
 
 
-def test_four_ways_to_say_the_link_give_one_result(spark):
+def test_the_ways_to_say_the_link_give_one_result(spark):
     originals = spark.createDataFrame([("a", 1, 0.0), ("a", 2, 10.0), ("b", 1, 20.0)], "ward string, id int, x double")
     rows = [("a", 1, 11.0), ("a", 2, 2.0), ("b", 1, 20.0)]
     by_key = local_cloaking(originals, spark.createDataFrame(rows, originals.schema), id=["ward", "id"])
@@ -66,7 +66,7 @@ def test_four_ways_to_say_the_link_give_one_result(spark):
     link = spark.createDataFrame([("u", 2), ("v", 3), ("w", 1)], "original_id string, avatar_id long")
     by_table = local_cloaking(single, avatars, link=link)
     assert {row.id: row.cloaking for row in by_table.counts.collect()} == {"u": 1, "v": 1, "w": 0}
-    assert by_table.summary.warnings == ()
+    assert "unlinked_avatars" not in [notice.code for notice in by_table.summary.warnings]
 
 
 def test_a_key_with_the_name_of_a_column_of_the_link_table_links(spark):
@@ -94,10 +94,11 @@ def test_shuffled_links_are_suspect(spark):
 def test_groups_are_summarised_apart_the_small_ones_and_null_together(spark):
     labels = ["a"] * 120 + ["b"] * 100 + ["c"] * 60 + [None] * 50
     points = np.arange(330.0)
-    avatars = line(spark, np.where(points < 120, points, points + 1.25))  # b, c and null: one avatar nearer
+    # b, c and null: two avatars nearer than the own, at 0.25 and 0.75
+    avatars = line(spark, np.where(points < 120, points, points + 1.25))
     found = local_cloaking(line(spark, points, ward=labels), avatars, group_by="ward").summary
     assert {label: group.originals for label, group in found.groups.items()} == {"a": 120, "b": 100, "(other)": 110}
-    assert {label: group.local_cloaking for label, group in found.groups.items()} == {"a": 0, "b": 1, "(other)": 1}
+    assert {label: group.local_cloaking for label, group in found.groups.items()} == {"a": 0, "b": 2, "(other)": 2}
     assert found.originals == 330
 
 
@@ -107,9 +108,8 @@ def test_null_is_a_group_where_it_is_large_enough(spark):
     assert {label: group.originals for label, group in found.groups.items()} == {"a": 150, "(none)": 150}
 
 
-@pytest.mark.parametrize("label", ["(other)", "(none)"])
-def test_a_group_may_have_the_label_that_others_are_merged_under(spark, label):
-    originals = line(spark, range(360), ward=[label] * 130 + ["a"] * 120 + ["b"] * 60 + [None] * 50)
+def test_a_group_may_have_the_label_that_others_are_merged_under(spark):
+    originals = line(spark, range(360), ward=["(other)"] * 130 + ["a"] * 120 + ["b"] * 60 + [None] * 50)
     found = local_cloaking(originals, line(spark, range(360)), group_by="ward").summary
     assert sum(group.originals for group in found.groups.values()) == 360
     assert found.groups["a"].originals == 120

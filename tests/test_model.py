@@ -68,6 +68,16 @@ def test_eigenvalues_and_coordinates_are_those_of_an_exact_svd(columns):
     np.testing.assert_allclose(np.abs(found), np.abs(z @ v[:4].T), atol=1e-12)
 
 
+def test_every_pair_of_modalities_is_counted_however_many_a_column_has():
+    sizes = [2, 9, 3, 7, 5, 6]  # few and many in turn, in blocks that are no multiple of the rows taken at a time
+    rng = np.random.default_rng(6)
+    codes = [np.append(np.arange(size), rng.integers(0, size, 3000 - size)) for size in sizes]
+    values = [rng.normal(size=3000) + codes[1], rng.normal(size=3000)]
+    z = dense(values, codes, sizes)
+    model, _ = fitted(values, codes, sizes, 3, blocks=2)
+    np.testing.assert_allclose(model.eigenvalues, np.linalg.eigvalsh(z.T @ z / len(z))[::-1], atol=1e-13)
+
+
 def test_blocks_add_up_to_the_same_axes(columns):
     one, many = (fitted(*columns, ncp=4, blocks=blocks)[0] for blocks in (1, 37))
     np.testing.assert_allclose(one.eigenvalues, many.eigenvalues, atol=1e-14)

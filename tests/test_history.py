@@ -1,0 +1,73 @@
+"""The history keeps one row per report and date; the same date replaces its row and no other."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from report_examples import passing
+
+from cloaking import history
+from cloaking.errors import OutputError
+
+
+def run(name="patients", run_date="2026-10-01", local_cloaking=11.0):
+    one = passing()
+    return replace(one, name=name, run_date=run_date, summary=replace(one.summary, local_cloaking=local_cloaking))
+
+
+@pytest.fixture(params=["parquet", "orc", "table"])
+def ref(request, spark, tmp_path):
+    """A table that does not exist yet: a folder, or a name in the catalog."""
+    if request.param != "table":
+        yield f"{request.param}:{tmp_path / 'history'}"
+        return
+    yield "history_of_runs"
+    spark.sql("DROP TABLE IF EXISTS history_of_runs")
+
+
+def medians(spark, ref, name="patients"):
+    return {past.run_date: past.local_cloaking for past in history.past(spark, ref, name)}
+
+
+def test_there_is_no_past_before_the_first_run(spark, ref):
+    assert history.past(spark, ref, "patients") == ()
+
+
+def test_the_same_date_replaces_its_row_and_no_other(spark, ref):
+    for one in (run(), run(run_date="2026-11-01"), run(name="staff", local_cloaking=3.0), run(local_cloaking=4.5)):
+        history.record(spark, ref, one)
+    assert medians(spark, ref) == {"2026-10-01": 4.5, "2026-11-01": 11.0}
+    assert medians(spark, ref, "staff") == {"2026-10-01": 3.0}
+
+
+def test_runs_come_back_oldest_first_with_their_band_and_verdict(spark, ref):
+    for one in (run(run_date="2026-12-01"), run(run_date="2026-02-01")):
+        history.record(spark, ref, one)
+    found = history.past(spark, ref, "patients")
+    quantiles = run().summary.quantiles
+    assert [past.run_date for past in found] == ["2026-02-01", "2026-12-01"]
+    assert {(past.p05, past.p95, past.verdict) for past in found} == {(quantiles[0.05], quantiles[0.95], run().verdict)}
+
+
+@pytest.mark.parametrize("name", ["007", "2026-01-01", "a/b=c", "ünï 'quoted'", "null"])
+def test_names_that_look_like_other_things_stay_names(spark, tmp_path, name):
+    ref = f"parquet:{tmp_path / 'history'}"
+    history.record(spark, ref, run(name=name))
+    assert medians(spark, ref, name) == {"2026-10-01": 11.0}
+
+
+def test_a_row_holds_the_run_with_its_details_as_json(spark, tmp_path):
+    ref, one = f"parquet:{tmp_path / 'history'}", run()
+    history.record(spark, ref, one)
+    row = spark.read.parquet(str(tmp_path / "history")).collect()[0]
+    assert (row.run_id, row.hidden_rate, row.originals, row.ncp) == (
+        one.run_id, one.summary.hidden_rate, one.summary.originals, one.summary.ncp
+    )  # fmt: skip
+    assert json.loads(row.versions) == dict(one.versions)
+    assert [gate["metric"] for gate in json.loads(row.gates)] == [gate.metric for gate in one.gates]
+
+
+def test_what_cannot_be_written_is_one_line(spark, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"^history 'parquet:.*cannot be written \([A-Z_a-z.]+\); it is as it was$"):
+        history.record(spark, f"parquet:{tmp_path / 'file' / 'history'}", run())
