@@ -85,25 +85,23 @@ def check(
         for name in originals.key
         if alike(name, RESULTS)
     ]
-    sides, usable = (originals, avatars), []
-    for side in sides:
-        names = [name for name in columns.components if len(alike(name, side.table.columns)) == 1]
-        numeric = [name for name in names if name in side.table.columns and _is_number(side.type_of(name))]
-        usable.append(numeric)
-        found += _missing(side, columns.components, "component", "name others with --components")
-        found += [
-            f"{side.label}: component '{name}' is {side.type_of(name).simpleString()}, not a number; cast it"
-            for name in names
-            if name in side.table.columns and name not in numeric
-        ]
-    if not keys:
-        counts = _count_rows(sides, usable)
-        found += _row_problems(sides, usable, counts, null_is_unlinked)
-        if not found:
-            rows = Rows(counts["rows_0"], counts["rows_1"], _warnings(originals, avatars, counts))
-            log.info("checked: originals=%d avatars=%d", rows.originals, rows.avatars)
-            return rows
-    raise InputError(*found)
+    if keys:
+        raise InputError(*found, *(line for side in (originals, avatars) for line in alone(side, columns.components)))
+    sides = (originals, avatars)
+    usable = [_numbers(side, columns.components) for side in sides]
+    found += [line for side in sides for line in _component_problems(side, columns.components)]
+    counts = _count_rows(sides, usable)
+    found += _row_problems(sides, usable, counts, null_is_unlinked)
+    if found:
+        raise InputError(*found)
+    rows = Rows(counts["rows_0"], counts["rows_1"], _warnings(originals, avatars, counts))
+    log.info("checked: originals=%d avatars=%d", rows.originals, rows.avatars)
+    return rows
+
+
+def alone(side: Side, components: Sequence[str]) -> list[str]:
+    """Return what is wrong with the components of one table, where its keys cannot be looked at."""
+    return [*_component_problems(side, components), *_coordinate_problems(side, _numbers(side, components))]
 
 
 def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
@@ -113,6 +111,8 @@ def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
         *_missing(originals, originals.key, "key column", "name the key with --id"),
         *_missing(avatars, avatars.key, "key column", "name the key with --id"),
     ]
+    if len(originals.key) != 1 or len(avatars.key) != 1:
+        problems.append(f"{link.label}: links by one key column; put a single key into both tables")
     if problems:
         return problems
     for name, side in ((ORIGINAL_ID, originals), (AVATAR_ID, avatars)):
@@ -128,6 +128,26 @@ def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
                 f"{side.label}: {repeated:,} value(s) of '{name}' stand in several rows; keep one row of each"
             )
     return problems
+
+
+def _component_problems(side: Side, components: Sequence[str]) -> list[str]:
+    """Return which components are missing or not numbers."""
+    there = [name for name in components if alike(name, side.table.columns) == [name]]
+    numbers = _numbers(side, components)
+    return [
+        *_missing(side, components, "component", "name others with --components"),
+        *(
+            f"{side.label}: component '{name}' is {side.type_of(name).simpleString()}, not a number; cast it"
+            for name in there
+            if name not in numbers
+        ),
+    ]
+
+
+def _numbers(side: Side, components: Sequence[str]) -> list[str]:
+    """Return the components that are there once, and numbers."""
+    there = [name for name in components if alike(name, side.table.columns) == [name]]
+    return [name for name in there if isinstance(side.type_of(name), T.NumericType)]
 
 
 def _missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
@@ -167,10 +187,6 @@ def _key_type_problems(left: Side, right: Side) -> list[str]:
 
 def _family(kind: T.DataType) -> str | None:
     return next((family for family, types in _FAMILIES if isinstance(kind, types)), None)
-
-
-def _is_number(kind: T.DataType) -> bool:
-    return isinstance(kind, T.NumericType)
 
 
 def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> dict[str, int]:
@@ -213,8 +229,6 @@ def _row_problems(
     for number, side in enumerate(sides):
         rows, null = counts[f"rows_{number}"], counts[f"null_{number}"]
         repeated = counts[f"repeated_{number}"]
-        if not rows:
-            problems.append(f"{side.label}: has no rows; look at the table and at --where")
         if null and not (number == 1 and null_is_unlinked):
             problems.append(
                 f"{side.label}: {null:,} of {rows:,} rows have no key ({_listed(side.key)}); fill or drop them"
@@ -223,8 +237,8 @@ def _row_problems(
             problems.append(
                 f"{side.label}: {repeated:,} key(s) stand in several rows ({_listed(side.key)}); keep one of each"
             )
-        if counts[f"bad_{number}"]:
-            problems += _coordinate_problems(side, components[number], rows)
+        if counts[f"bad_{number}"] or not rows:
+            problems += _coordinate_problems(side, components[number])
     if counts["alone_0"] and counts["rows_1"]:
         problems.append(
             f"{sides[1].label}: {counts['alone_0']:,} of {counts['rows_0']:,} originals have no avatar "
@@ -233,13 +247,15 @@ def _row_problems(
     return problems
 
 
-def _coordinate_problems(side: Side, components: Sequence[str], rows: int) -> list[str]:
-    """Count the unusable coordinates per component: a second pass over the table, only where there are some."""
+def _coordinate_problems(side: Side, components: Sequence[str]) -> list[str]:
+    """Count rows and, per component, unusable coordinates: a pass taken only where something is wrong."""
     fix = dict.fromkeys(("null", "NaN", "infinite"), "fill or drop these rows before the projection")
     fix["an integer beyond 2^53"] = "a double would round it; rescale the component"
     asked = [(name, kind) for name in components for kind in fix]
     conditions = [condition for name in components for condition in _unusable(side, name)]
-    found = side.table.agg(*map(F.count_if, conditions)).collect()[0]
+    rows, *found = side.table.agg(F.count(F.lit(1)), *map(F.count_if, conditions)).collect()[0]
+    if not rows:
+        return [f"{side.label}: has no rows; look at the table and at --where"]
     return [
         f"{side.label}: component '{name}' is {kind} in {count:,} of {rows:,} rows; {fix[kind]}"
         for (name, kind), count in zip(asked, found, strict=True)

@@ -54,7 +54,8 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
 
     laps = {"session": time.monotonic()}
     if settings.counts is not None:
-        tables.check_new(spark, settings.counts, settings.overwrite)
+        inputs = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
+        tables.check_new(spark, settings.counts, settings.overwrite, inputs)
     with tables.reading("originals or avatars"):
         plan = _plan(spark, settings)
     laps["checks"] = time.monotonic()
@@ -99,7 +100,7 @@ def _plan(spark: "SparkSession", settings: Settings) -> "Plan":
     """Read, link and check the tables."""
     from cloaking import tables
     from cloaking.linking import AVATAR_ID, ORIGINAL_ID
-    from cloaking.measure import prepare
+    from cloaking.measure import Options, prepare
 
     key = settings.id
     made_from = settings.made_from or key
@@ -130,12 +131,9 @@ def _plan(spark: "SparkSession", settings: Settings) -> "Plan":
         link_csv = tables.is_csv(str(settings.link))
         originals, link = tables.match_key_types(originals, key, csv[0], link, (ORIGINAL_ID,), link_csv)
         avatars, link = tables.match_key_types(avatars, key, csv[1], link, (AVATAR_ID,), link_csv)
-    return prepare(
-        originals,
-        avatars,
+    options = Options(
         id=key,
         made_from=made_from,
-        link=link,
         components=settings.components,
         ncp=settings.ncp,
         group_by=settings.group_by,
@@ -144,8 +142,9 @@ def _plan(spark: "SparkSession", settings: Settings) -> "Plan":
         broadcast_limit=settings.broadcast_limit,
         cell_rows=settings.cell_rows,
         tasks=settings.tasks,
-        labels=(f"originals '{refs[0]}'", f"avatars '{refs[1]}'", f"link '{settings.link}'"),
     )
+    labels = (f"originals '{refs[0]}'", f"avatars '{refs[1]}'", f"link '{settings.link}'")
+    return prepare(originals, avatars, options, link=link, labels=labels)
 
 
 def _run(
@@ -225,8 +224,9 @@ def _describe(settings: Settings, plan: "Plan") -> str:
 
 def _closing_line(run: Run, path: str) -> str:
     summary = run.summary
+    median = f"{summary.local_cloaking:.1f}".removesuffix(".0")  # a count, or the middle of two
     return (
-        f"local_cloaking={summary.local_cloaking:g} hidden_rate={summary.hidden_rate:.2f} "
+        f"local_cloaking={median} hidden_rate={summary.hidden_rate:.2f} "
         f"originals={summary.originals} avatars={summary.avatars} ncp={summary.ncp} "
         f"verdict={run.verdict.replace(' ', '_')} seconds={run.seconds['total']:.1f} report={path}"
     )

@@ -195,7 +195,7 @@ def _toml_value(action: argparse.Action, value: Any) -> Any:
     if action.dest == "conf":
         if not isinstance(value, dict):
             raise ValueError("a table of Spark settings is needed")
-        return tuple(_setting(f"{k}={v}") for k, v in value.items())
+        return tuple(f"{key}={setting}" for key, setting in _flat(value).items())
     if read is _names:
         names = value if isinstance(value, list) else _names(value) if isinstance(value, str) else None
         if not names or not all(isinstance(name, str) and name for name in names):
@@ -210,6 +210,17 @@ def _toml_value(action: argparse.Action, value: Any) -> Any:
     if action.choices is not None and value not in action.choices:
         raise ValueError(f"one of {', '.join(action.choices)} is needed")
     return read(str(value))  # type: ignore[operator]
+
+
+def _flat(table: dict[str, Any], above: str = "") -> dict[str, str]:
+    """Return Spark's settings as dotted keys; in TOML a dotted key without quotes is a table in a table."""
+    flat: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{above}{key}.")
+        else:
+            flat[above + key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat
 
 
 def _contradictions(values: dict[str, Any]) -> list[str]:

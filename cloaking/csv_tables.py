@@ -1,6 +1,8 @@
 """CSV files -> DataFrame with types: the one dialect that is read, everything else refused instead of guessed."""
 
 from collections.abc import Collection, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,6 +16,7 @@ _NOT_FINITE = r"(?i)^[+-]?(nan|inf|infinity)$"
 _BROKEN = "_broken_row"
 # Without column pruning a row with too few or too many values is noticed, whatever columns are asked for.
 _DIALECT = {"encoding": "UTF-8", "sep": ",", "quote": '"', "escape": '"', "columnPruning": "false"}
+_NOT_UTF8 = "\ufffd"  # what Spark reads where bytes are no UTF-8
 
 
 def read(spark: SparkSession, path: str, label: str, text: Collection[str], whole_files: bool = False) -> DataFrame:
@@ -40,10 +43,20 @@ def read(spark: SparkSession, path: str, label: str, text: Collection[str], whol
     schema = StructType([StructField(name, StringType()) for name in [*names, _BROKEN]])
     options = {"header": "true", "enforceSchema": "false", "columnNameOfCorruptRecord": _BROKEN}
     table = spark.read.schema(schema).options(**_DIALECT, **options, multiLine=str(whole_files).lower()).csv(path)
-    numeric = _numeric_columns(table, [name for name in names if name not in text], label)
+    numeric = _numeric_columns(table, names, text, label)
     return table.select(
         *(column(name).cast("double").alias(name) if name in numeric else column(name) for name in names)
     )
+
+
+def write(table: DataFrame, path: str, mode: str) -> None:
+    """Write a table in the one dialect."""
+    table.write.options(header="true", escape='"').mode(mode).csv(path)
+
+
+def read_back(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
+    """Read what `write` wrote from a table of that schema."""
+    return spark.read.schema(schema).options(**_DIALECT, header="true", multiLine="true").csv(path)
 
 
 def take_type(table: DataFrame, name: str, kind: DataType) -> DataFrame | None:
@@ -57,7 +70,7 @@ def _header_problems(names: Sequence[str], label: str) -> list[str]:
     for mark, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if len(names) == 1 and mark in names[0]:
             return [f"{label}: seems to be separated by {called}; write it with commas and decimal points"]
-    if any("\ufffd" in name or "\0" in name for name in names):
+    if any(_NOT_UTF8 in name or "\0" in name for name in names):
         return [f"{label}: the header is not UTF-8; write the file in UTF-8"]
     problems = []
     if not all(names):
@@ -68,22 +81,24 @@ def _header_problems(names: Sequence[str], label: str) -> list[str]:
     return problems
 
 
-def _numeric_columns(table: DataFrame, names: Sequence[str], label: str) -> set[str]:
+def _numeric_columns(table: DataFrame, everything: Sequence[str], text: Collection[str], label: str) -> set[str]:
     """Return the columns whose every value is the text of a number, after one pass over the files."""
+    names = [name for name in everything if name not in text]
+    matches = [column(name).rlike(f"{_NUMBER}|{_NOT_FINITE}") for name in names]
     row = table.agg(
         F.count(F.lit(1)).alias("rows"),
         F.count(_BROKEN).alias("broken"),
+        F.count_if(reduce(or_, (F.contains(column(name), F.lit(_NOT_UTF8)) for name in everything))).alias("foreign"),
         *(F.count(column(name)).alias(f"filled_{i}") for i, name in enumerate(names)),
-        *(
-            F.count_if(column(name).rlike(f"{_NUMBER}|{_NOT_FINITE}")).alias(f"good_{i}")
-            for i, name in enumerate(names)
-        ),
+        *(F.count_if(match).alias(f"good_{i}") for i, match in enumerate(matches)),
     ).collect()[0]
     if row["broken"]:
         raise InputError(
             f"{label}: {row['broken']:,} of {row['rows']:,} rows do not have one value per column; "
             "use commas, double quotes, and no line breaks inside a value"
         )
+    if row["foreign"]:
+        raise InputError(f"{label}: {row['foreign']:,} of {row['rows']:,} rows are not UTF-8; write the file in UTF-8")
     counts = {name: (row[f"filled_{i}"], row[f"good_{i}"]) for i, name in enumerate(names)}
     mixed = [
         f"{label}: column '{name}' holds numbers, but {filled - good:,} of its {filled:,} values are none; "

@@ -20,6 +20,8 @@ _EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a f
 _SAFE_EXPONENT = 400  # squares and sums of coordinates within 2^+-400 neither overflow nor lose bits
 _BATCH = 1 << 17  # originals counted together: many meet in a leaf, and their arrays stay small
 _NEIGHBOURS = 2  # levels above the leaves within which originals are ordered by distance: blocks of like radii
+_HASHED = 1 << 13  # rows hashed at a time, in a core's cache
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
 _SETTLED = 1 << 17  # distances computed at a time, 1 MiB a temporary
 
 
@@ -94,24 +96,26 @@ class AvatarIndex:
         if expected.dtype != bool or expected.shape not in ((), (len(x),)):
             raise ValueError(f"own_in_index must be one boolean or {len(x)} of them")
 
+        first, group = _distinct(x, y, *([expected[:, None].astype(np.float64)] if expected.ndim else []))
         expected = np.broadcast_to(expected, len(x))
-        first, group = _distinct(np.column_stack([x, y, expected]))
-        counts, lost = np.zeros((2, len(first)), np.int64), np.zeros(len(first), np.bool_)
+        if len(first) < len(x):
+            x, y, expected = x[first], y[first], expected[first]
+        counts, lost = np.zeros((2, len(x)), np.int64), np.zeros(len(x), np.bool_)
         with np.errstate(all="ignore"):  # what overflows is beyond its bound, or left undecided
-            order = self._order(x[first], y[first])
+            order = self._order(x, y)
             for i in range(0, len(order), _BATCH):
-                part = order[i : i + _BATCH]
-                rows = first[part]
-                counts[:, part], lost[part] = _count(self._tree, x[rows], y[rows], tie_tolerance, expected[rows])
-        missing = np.count_nonzero(lost[group])
-        if missing:
-            raise ValueError(f"own: {missing} of {len(x)} rows are not among the avatars of this index")
+                rows = order[i : i + _BATCH]
+                counts[:, rows], lost[rows] = _count(self._tree, x[rows], y[rows], tie_tolerance, expected[rows])
+        if lost.any():
+            missing = np.count_nonzero(lost[group])
+            raise ValueError(f"own: {missing} of {len(group)} rows are not among the avatars of this index")
         return counts[0, group], counts[1, group]
 
     def _order(self, x: Floats, own: Floats) -> Rows:
         """Return an order (n,) in which neighbours are near each other in space and have balls of like size."""
         region = (leaf_of(self._tree, x) >> _NEIGHBOURS).astype(np.uint64)
-        distance = squares((x - own).T).astype(np.float32)
+        apart = x - own
+        distance = np.einsum("ik,ik->i", apart, apart).astype(np.float32)
         return np.argsort(region << np.uint64(32) | distance.view(np.uint32))
 
 
@@ -127,35 +131,53 @@ def _coordinates(name: str, values: ArrayLike) -> Floats:
         if beyond:
             raise ValueError(f"{name}: {beyond} rows hold integers beyond 2^53, which float64 would round")
     array = array.astype(np.float64, copy=False)
-    bad = np.count_nonzero(~np.isfinite(array).all(axis=1))
-    if bad:
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = np.count_nonzero(~finite.all(axis=1))
         raise ValueError(f"{name}: {bad} rows hold nan or infinite values")
     return array
 
 
-def _distinct(values: Floats) -> tuple[Rows, Rows]:
-    """Return the first row (k,) of each group of equal rows, and each row's group (n,); no groups where few are equal.
+def _distinct(*arrays: Floats) -> tuple[Rows, Rows]:
+    """Return a row (k,) of each group of rows equal in all arrays (n, any), and each row's group (n,).
 
-    Rows are grouped by a hash and then compared: where a hash stands for unequal rows, there are no groups either.
+    A group is the rows in the bucket of a hash that equal the bucket's last row; the others stay alone, as do all rows
+    where groups would save less than half of them.
     """
-    n, columns = values.shape
-    alone = np.arange(n), np.arange(n)
-    bits = (values + 0.0).view(np.uint64)  # + 0.0: -0.0 is 0.0
-    bits ^= bits >> np.uint64(32)
-    bits *= np.uint64(0x9E3779B97F4A7C15)
-    bits ^= bits >> np.uint64(29)
-    odd = np.random.default_rng(0).integers(2**63, size=columns, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    bits *= odd
-    digest = bits.sum(axis=1, dtype=np.uint64)
-    in_order = np.sort(digest)
-    if n < 2 or 2 * np.count_nonzero(in_order[1:] != in_order[:-1]) >= n:
-        return alone
-    order = np.argsort(digest)
-    new = np.concatenate([[True], in_order[1:] != in_order[:-1]])
-    group = np.empty(n, np.intp)
-    group[order] = np.cumsum(new) - 1
-    first = order[new]
-    return (first, group) if np.array_equal(values[first][group], values) else alone
+    n = len(arrays[0])
+    rows = np.arange(n)
+    bits = (4 * n).bit_length()
+    bucket = np.empty(n, np.intp)
+    for i in range(0, n, _HASHED):
+        part = slice(i, i + _HASHED)
+        bucket[part] = _hash([array[part] for array in arrays]) >> np.uint64(64 - bits)
+    last = np.empty(1 << bits, np.intp)
+    last[bucket] = rows
+    like = last.take(bucket)
+    if 2 * np.count_nonzero(like == rows) > n:
+        return rows, rows
+    for i in range(0, n, _HASHED):
+        part = slice(i, i + _HASHED)
+        for array in arrays:
+            differ = array[part] != array.take(like[part], axis=0)
+            if differ.any():
+                like[part] = np.where(differ.any(axis=1), rows[part], like[part])
+    first = np.flatnonzero(like == rows)
+    last[first] = np.arange(len(first))
+    return first, last.take(like)
+
+
+def _hash(arrays: list[Floats]) -> NDArray[np.uint64]:
+    """Return a number (n,) that is equal for equal rows; its upper bits depend on all bits of all arrays (n, any)."""
+    digest = np.zeros(len(arrays[0]), np.uint64)
+    for array in arrays:
+        bits = (array + 0.0).view(np.uint64)  # + 0.0 makes zeros of either sign one
+        bits ^= bits >> np.uint64(32)
+        bits *= _ODD
+        bits ^= bits >> np.uint64(29)
+        digest *= _ODD
+        digest += bits @ np.cumprod(np.full(array.shape[1], _ODD))
+    return digest
 
 
 def _exponents(x: Floats, own: Floats) -> NDArray[np.int32]:

@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
-from cloaking.names import column, in_order
+from cloaking.names import alike, column, in_order
 
 ORIGINAL_ID, AVATAR_ID = "original_id", "avatar_id"  # the columns of a link table
 NO_GROUP, OTHER_GROUPS = "(none)", "(other)"
@@ -60,9 +60,9 @@ def choose_components(
 def by_link_table(avatars: DataFrame, avatar_id: str, link: DataFrame) -> DataFrame:
     """Give each avatar the column `original_id` of a link table; avatars without a link have null there."""
     pairs = link.select(ORIGINAL_ID, F.col(AVATAR_ID).alias("_avatar"))
-    rest = [column(name) for name in avatars.columns if name != ORIGINAL_ID]
-    avatars = avatars.select(rest)
-    return avatars.join(pairs, column(avatar_id) == F.col("_avatar"), how="left").drop("_avatar")
+    rest = [column(name) for name in avatars.columns if not alike(name, [ORIGINAL_ID])]
+    keyed = avatars.select(*rest, column(avatar_id).alias("_key"))
+    return keyed.join(pairs, F.col("_key") == F.col("_avatar"), how="left").drop("_key", "_avatar")
 
 
 def originals(table: DataFrame, columns: Columns, groups: Mapping[str, int] | None = None) -> DataFrame:
@@ -105,7 +105,8 @@ def merge_small_groups(sizes: Mapping[str, int]) -> tuple[list[str], bool]:
 
     Groups under 100 originals are merged; if the rest is under 100 itself, the next smallest group joins it.
     """
-    alone = sorted((label for label, size in sizes.items() if size >= SMALLEST_GROUP), key=lambda g: (-sizes[g], g))
+    large = (label for label, size in sizes.items() if size >= SMALLEST_GROUP and label != OTHER_GROUPS)
+    alone = sorted(large, key=lambda label: (-sizes[label], label))
     rest = sum(sizes.values()) - sum(sizes[label] for label in alone)
     merged = rest > 0
     while merged and rest < SMALLEST_GROUP and alone:

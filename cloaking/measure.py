@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cloaking import checks, counting, linking, partition
+from cloaking.config import LARGEST_TIE_TOLERANCE, STRATEGIES
 from cloaking.errors import InputError, SettingsError
 from cloaking.figures import Summary
 from cloaking.kernel import TIE_TOLERANCE
@@ -38,6 +39,46 @@ class LocalCloaking:
             return to_fragment(self.summary)
         except SettingsError:
             return None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `local_cloaking` may be told, besides the tables; see there.
+
+    Raises:
+        SettingsError: with one line per value that cannot be.
+    """
+
+    id: tuple[str, ...] = ("id",)
+    made_from: tuple[str, ...] | None = None
+    components: tuple[str, ...] | None = None
+    ncp: int | None = None
+    group_by: str | None = None
+    tie_tolerance: float = TIE_TOLERANCE
+    strategy: str = "auto"
+    broadcast_limit: int = counting.BROADCAST_LIMIT
+    cell_rows: int = partition.CELL_ROWS
+    tasks: int | None = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.made_from is not None and len(self.made_from) != len(self.id):
+            problems.append(
+                f"made_from names {len(self.made_from)} column(s), id {len(self.id)}; match them one by one"
+            )
+        for name in ("id", "made_from", "components"):
+            names = getattr(self, name)
+            if names is not None and (not names or len(set(names)) < len(names)):
+                problems.append(f"{name} must name columns, each once")
+        if not 0 <= self.tie_tolerance <= LARGEST_TIE_TOLERANCE:
+            problems.append(f"tie_tolerance must be from 0 to {LARGEST_TIE_TOLERANCE}, not {self.tie_tolerance}")
+        if self.strategy not in STRATEGIES:
+            problems.append(f"strategy must be one of {', '.join(STRATEGIES)}, not '{self.strategy}'")
+        for name in ("broadcast_limit", "cell_rows", "tasks"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                problems.append(f"{name} must be at least 1, not {getattr(self, name)}")
+        if problems:
+            raise SettingsError(*problems)
 
 
 @dataclass(frozen=True)
@@ -93,13 +134,10 @@ def local_cloaking(
     Raises:
         InputError: everything that is wrong with the tables, one line each.
     """
-    plan = prepare(
-        originals,
-        avatars,
-        id=id,
-        made_from=made_from,
-        link=link,
-        components=components,
+    options = Options(
+        id=_names(id),
+        made_from=None if made_from is None else _names(made_from),
+        components=None if components is None else _names(components),
         ncp=ncp,
         group_by=group_by,
         tie_tolerance=tie_tolerance,
@@ -108,65 +146,54 @@ def local_cloaking(
         cell_rows=cell_rows,
         tasks=tasks,
     )
-    return measure(plan)
+    return measure(prepare(originals, avatars, options, link=link))
 
 
 def prepare(
     originals: DataFrame,
     avatars: DataFrame,
+    options: Options,
     *,
-    id: str | Sequence[str] = "id",
-    made_from: str | Sequence[str] | None = None,
     link: DataFrame | None = None,
-    components: Sequence[str] | None = None,
-    ncp: int | None = None,
-    group_by: str | None = None,
-    tie_tolerance: float = TIE_TOLERANCE,
-    strategy: str = "auto",
-    broadcast_limit: int = counting.BROADCAST_LIMIT,
-    cell_rows: int = partition.CELL_ROWS,
-    tasks: int | None = None,
     labels: tuple[str, str, str] = ("originals", "avatars", "link"),
 ) -> Plan:
-    """Link and check the tables as `local_cloaking` does, without computing a distance; arguments as there.
+    """Link and check the tables as `local_cloaking` does, without computing a distance.
 
     `labels` is what messages call the originals, the avatars and the link table.
     """
-    key = _names(id)
-    avatars_key = _names(made_from) if made_from is not None else key
-    apart = [*key, *([group_by] if group_by is not None else [])]
-    chosen, problems = linking.choose_components(originals, apart, components, ncp)
+    key, avatars_key = options.id, options.made_from or options.id
+    apart = [*key, *([options.group_by] if options.group_by is not None else [])]
+    chosen, problems = linking.choose_components(originals, apart, options.components, options.ncp)
+    side = checks.Side(originals, labels[0], key)
+    other = checks.Side(avatars, labels[1], avatars_key)
     if link is not None:
-        sides = [checks.Side(table, label, key) for table, label in zip((originals, avatars), labels, strict=False)]
-        wrong = checks.link_problems(checks.Side(link, labels[2], ()), *sides)
+        wrong = checks.link_problems(checks.Side(link, labels[2], ()), side, other)
         if wrong:
-            raise InputError(*problems, *wrong)
+            raise InputError(*problems, *wrong, *checks.alone(side, chosen), *checks.alone(other, chosen))
         avatars, avatars_key = linking.by_link_table(avatars, key[0], link), (linking.ORIGINAL_ID,)
-    columns = linking.Columns(key, avatars_key, chosen, group_by)
-    rows = checks.check(
-        checks.Side(originals, labels[0], key),
-        checks.Side(avatars, labels[1], avatars_key),
-        columns,
-        problems,
-        null_is_unlinked=link is not None,
-    )
-    groups = _groups(originals, group_by, labels[0]) if group_by is not None else {}
+        other = checks.Side(avatars, labels[1], avatars_key)
+    columns = linking.Columns(key, avatars_key, chosen, options.group_by)
+    rows = checks.check(side, other, columns, problems, null_is_unlinked=link is not None)
+    unused = [name for name in avatars.columns if name not in (*avatars_key, *key, *chosen)]
+    if unused:
+        log.info("ignored: columns of the avatars: %s", ", ".join(unused))
+    groups = _groups(originals, options.group_by, labels[0]) if options.group_by is not None else {}
     return Plan(
         originals=linking.originals(originals, columns, {label: n for n, label in groups.items()}),
         avatars=linking.avatars(avatars, columns),
         columns=columns,
         rows=rows,
         groups=groups,
-        tie_tolerance=tie_tolerance,
+        tie_tolerance=options.tie_tolerance,
         spread=counting.spread(
             originals.sparkSession,
             rows.originals,
             rows.avatars,
             len(chosen),
-            strategy=strategy,
-            broadcast_limit=broadcast_limit,
-            cell_rows=cell_rows,
-            tasks=tasks,
+            strategy=options.strategy,
+            broadcast_limit=options.broadcast_limit,
+            cell_rows=options.cell_rows,
+            tasks=options.tasks,
         ),
     )
 

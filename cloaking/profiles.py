@@ -45,6 +45,9 @@ class Profile:
     endless: tuple[int, ...] = ()  # places of categorical columns with more modalities than can be counted
 
 
+_NOTHING = NumberProfile(0, 0, np.nan, np.nan, np.nan, False)  # of a table without partitions
+
+
 def profile(selected: DataFrame, continuous: int, categorical: int) -> Profile:
     """Return what the columns of `roles.select` hold, of which there are so many of either kind; one action."""
     found = selected.mapInArrow(_profiler(continuous, categorical), _SCHEMA)
@@ -78,12 +81,11 @@ def profile(selected: DataFrame, continuous: int, categorical: int) -> Profile:
             mean = row["total"] / n if n else np.nan
             numbers[place] = NumberProfile(n, row["infinite"], low, high, mean, not row["beyond"])
     endless |= {q for q, each in enumerate(levels) if len(each) > MOST_COLUMNS}
-    if len(rows) == _COLLECTED:  # not all were seen: the largest column is to blame where none is beyond the limit
+    if len(rows) == _COLLECTED and categorical:  # not all were seen; blame the largest where none is beyond the limit
         endless = endless or {max(range(categorical), key=lambda q: len(levels[q]))}
-        numbers = {}
     return Profile(
         total,
-        tuple(_with_distinct(numbers[i], distinct[i]) for i in range(continuous)) if numbers else (),
+        tuple(_with_distinct(numbers.get(i, _NOTHING), distinct[i]) for i in range(continuous)),
         tuple(levels),
         tuple(sorted(endless)),
     )

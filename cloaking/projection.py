@@ -47,10 +47,10 @@ def fit(
         originals: one row each, raw columns.
         ncp: number of components.
         method: pca (numbers only), mca (categories only), famd (both), or auto: whichever fits the columns.
-        continuous: columns to take for numbers, categorical: for categories; the others go by their type.
-        categorical: see there.
-        drop: columns to leave out, keys: the same for keys and groups.
-        keys: see there.
+        continuous: columns to take for numbers; those named nowhere go by their type.
+        categorical: columns to take for categories.
+        drop: columns to leave out.
+        keys: key and group columns, left out too.
         missing_continuous: error, mean (the originals', in every table) or drop-rows.
         missing_categorical: error, or level: missing is a modality of its own.
         label: what messages call the table.

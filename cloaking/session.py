@@ -36,6 +36,7 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     if not submitted and not remote:
         _find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take another python3 from the PATH
+    _silence_pyspark()
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -83,3 +84,13 @@ def _find_java() -> None:
     found = re.search(r'version "(?:1\.)?(\d+)', said)
     if found and int(found[1]) < OLDEST_JAVA:
         raise SettingsError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {found[1]}; {fix}")
+
+
+def _silence_pyspark() -> None:
+    """Keep Spark's messages out of the log of its Python side: they quote values of records."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # before Spark 4 there is no such log
+        return
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True

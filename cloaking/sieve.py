@@ -177,10 +177,12 @@ class _Sieve:
         """
         balls, p = self.balls, len(nodes)
         centre, half = self.centres[nodes] - balls.middles[block], self.halves[nodes]
-        ones = np.ones(centre.shape, np.float32)
-        low = np.stack([(centre - half).astype(np.float32), -ones]).transpose(2, 1, 0).copy()
-        high = np.stack([-(centre + half).astype(np.float32), ones]).transpose(2, 1, 0).copy()
-        spread = (far * self.slack).astype(np.float32)
+        low, high = np.empty((2, centre.shape[1], p, 2), np.float32)
+        low[:, :, 0], low[:, :, 1] = (centre - half).T, -1
+        high[:, :, 0], high[:, :, 1] = (centre + half).T, 1
+        np.negative(high[:, :, 0], out=high[:, :, 0])
+        spread = np.ones((p, 2), np.float32)
+        spread[:, 0] = far * self.slack
         zeros, total, limit, below, above = (tile[: p * BLOCK].reshape(p, BLOCK) for tile in self.tiles)
         for k, offsets in enumerate(balls.offsets[block]):
             np.matmul(low[k], offsets, out=below)
@@ -192,13 +194,13 @@ class _Sieve:
             else:
                 np.square(below, out=below)
                 total += below
-        np.matmul(np.stack([spread, ones[:, 0]], axis=1), balls.uppers[block], out=limit)
+        np.matmul(spread, balls.uppers[block], out=limit)
         kept = ~(total > limit)
 
         largest = balls.bounds[1, block]
         small = np.flatnonzero(self.radii[nodes] < largest)  # a leaf inside a ball is smaller than it
         if len(small):
-            kept[small] &= ~self._inside(block, nodes[small], low[:, small], high[:, small], spread[small])
+            kept[small] &= ~self._inside(block, nodes[small], low[:, small], high[:, small], spread[small, 0])
         place = np.flatnonzero(kept)
         leaf = place // BLOCK
         place -= leaf * BLOCK

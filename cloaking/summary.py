@@ -5,6 +5,8 @@ Everything comes out of one Spark action over counts of counts, so that the dist
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -38,17 +40,15 @@ def summarise(
         components: the names of the components that distances were taken over.
         groups: the labels of the group numbers from 1 up.
     """
-    low_rank, high_rank, level = _median_interval(originals)
-    shares = [*QUANTILES, *(_share_of_rank(rank, originals) for rank in (low_rank, high_rank))]
-    rows = _figures(_tally(counts, avatars, bool(groups)), shares, _levels(avatars)).collect()
+    low, high, level = _median_interval(originals)
+    rows = _figures(_tally(counts, avatars, bool(groups)), (low, high), _levels(avatars)).collect()
     figures = {row["scope"]: row for row in rows}
     overall = figures[OVERALL]
-    low, high = (float(value) for value in overall["quantiles"][len(QUANTILES) :])
     return _summary(
         overall,
         avatars,
         components,
-        interval=Interval(level, low, high),
+        interval=Interval(level, *map(float, overall["ends"])),
         warnings=_suspicions(overall),
         groups={label: _summary(figures[n], avatars, components) for n, label in (groups or {}).items()},
     )
@@ -68,8 +68,8 @@ def _tally(counts: DataFrame, avatars: int, grouped: bool) -> DataFrame:
     return tally.select(F.explode(F.array(*scopes)).alias("scope"), "cloaking", "n", "nearest", "with_ties", "far")
 
 
-def _figures(tally: DataFrame, shares: Sequence[float], levels: Sequence[int]) -> DataFrame:
-    """Return one row of figures per scope.
+def _figures(tally: DataFrame, ranks: Sequence[int], levels: Sequence[int]) -> DataFrame:
+    """Return one row of figures per scope; `ends` are the counts of the ranks, from 1, in rising order of cloaking.
 
     Spark's percentile keeps each distinct value that it is given. So it is given exact counts only from the buckets
     that hold a wanted rank, and elsewhere all of a bucket as its first count: the map is monotone, so the percentiles
@@ -87,11 +87,13 @@ def _figures(tally: DataFrame, shares: Sequence[float], levels: Sequence[int]) -
     first = F.array(F.struct(F.shiftleft("bucket", BUCKET).alias("cloaking"), "n"))
     once = F.col("place") == 0  # the bucket's own figures stand on each of its exploded rows
     return (
-        buckets.withColumn("wanted", _holds_a_rank(shares))
+        buckets.withColumn("wanted", _holds_a_rank(ranks))
         .select("*", F.posexplode(F.when(F.col("wanted"), F.col("exact")).otherwise(first)).alias("place", "part"))
+        .withColumn("up_to", F.sum("part.n").over(Window.partitionBy("scope").orderBy("part.cloaking")))
         .groupBy("scope")
         .agg(
-            F.percentile("part.cloaking", F.array(*map(F.lit, shares)), F.col("part.n")).alias("quantiles"),
+            F.percentile("part.cloaking", F.array(*map(F.lit, QUANTILES)), F.col("part.n")).alias("quantiles"),
+            F.array(*(F.min(F.when(F.col("up_to") >= rank, F.col("part.cloaking"))) for rank in ranks)).alias("ends"),
             *(F.sum(F.when(once, F.col(name))).alias(name) for name in ("n", "sum", *_SUMS)),
             F.min("min").alias("min"),
             F.max("max").alias("max"),
@@ -101,16 +103,13 @@ def _figures(tally: DataFrame, shares: Sequence[float], levels: Sequence[int]) -
     )
 
 
-def _holds_a_rank(shares: Sequence[float]) -> Column:
-    """Tell whether a bucket holds a rank, from 0, that Spark's percentile interpolates between."""
+def _holds_a_rank(ranks: Sequence[int]) -> Column:
+    """Tell whether a bucket holds one of the ranks, from 1, or one that a quantile is interpolated between."""
     scope = Window.partitionBy("scope")
     end, total = F.sum("n").over(scope.orderBy("bucket")), F.sum("n").over(scope)
-    found = F.lit(False)
-    for share in shares:
-        position = (total - 1) * F.lit(share)
-        for rank in (F.floor(position), F.ceil(position)):
-            found = found | ((end - F.col("n") <= rank) & (rank < end))
-    return found
+    positions = [(total - 1) * F.lit(share) for share in QUANTILES]  # as Spark's percentile has them, from 0
+    wanted = [F.lit(rank) for rank in ranks] + [f(place) + 1 for place in positions for f in (F.floor, F.ceil)]
+    return reduce(or_, ((end - F.col("n") < rank) & (rank <= end) for rank in wanted))
 
 
 def _levels(avatars: int) -> list[int]:
@@ -130,7 +129,7 @@ def _summary(
 ) -> Summary:
     n = row["n"]
     at_least = dict(zip(_levels(avatars), row["at_least"], strict=True)) | {0: n}
-    quantiles = dict(zip(QUANTILES, map(float, row["quantiles"]), strict=False))
+    quantiles = dict(zip(QUANTILES, map(float, row["quantiles"]), strict=True))
     # Where no avatar is closer than the own one, the attacker picks among it and those tied with it: 1 / (1 + tied).
     caught = sum(count / (1 + tied) for tied, count in sorted(map(tuple, row["guessed"])))
     return Summary(
@@ -196,9 +195,11 @@ def _median_interval(n: int) -> tuple[int, int, float]:
     to the l-th largest count covers the median with 1 - 2 P(B < l) (David and Nagaraja, Order Statistics, 7.1).
     Under 6 originals no rank reaches LEVEL; then it is from the smallest to the largest, with the level that this has.
     """
-    rank = max(1, math.floor(n / 2 - math.sqrt(n)))
-    while 2 * _below_half(rank, n) <= 1 - LEVEL:
-        rank += 1
+    fits, beyond = 0, n // 2 + 1  # P(B < rank) is small enough for the one and not for the other
+    while beyond - fits > 1:
+        rank = (fits + beyond) // 2
+        fits, beyond = (rank, beyond) if 2 * _below_half(rank - 1, n) <= 1 - LEVEL else (fits, rank)
+    rank = max(1, fits)
     return rank, n + 1 - rank, 1 - 2 * _below_half(rank - 1, n)
 
 
@@ -211,10 +212,3 @@ def _below_half(k: int, n: int) -> float:
         ratio *= k / (n - k + 1)
         k -= 1
     return math.exp(log_term) * total
-
-
-def _share_of_rank(rank: int, n: int) -> float:
-    """Return the share p for which (n - 1) * p, as Spark's percentile computes it, is exactly rank - 1."""
-    share = (rank - 1) / (n - 1) if n > 1 else 0.0
-    nearby = (share, math.nextafter(share, 0), math.nextafter(share, 1))
-    return next(p for p in nearby if (n - 1) * p == rank - 1)

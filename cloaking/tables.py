@@ -11,7 +11,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyarrow import ArrowException, fs
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
@@ -105,15 +105,18 @@ def match_key_types(
     return left, right
 
 
-def check_new(spark: SparkSession, ref: str, overwrite: bool) -> None:
-    """Refuse to write over a table that exists, unless that is wanted.
+def check_new(spark: SparkSession, ref: str, overwrite: bool, inputs: Collection[str] = ()) -> None:
+    """Refuse to write over a table that exists, unless that is wanted, and over an input in any case.
 
     Raises:
-        OutputError: the table exists and `overwrite` is not set.
+        OutputError: the table exists and `overwrite` is not set, it is one of the inputs, or its name makes no table.
     """
+    if _same_place(spark, ref) in {_same_place(spark, other) for other in inputs}:
+        raise OutputError(f"counts '{ref}': is one of the tables to measure; name another")
     match = _FORMAT_AND_PATH.fullmatch(ref)
     if match is None:
-        exists = spark.catalog.tableExists(ref)
+        with _writing(f"counts '{ref}'"):
+            exists = spark.catalog.tableExists(ref)
     else:
         local = _local(spark, match[2])
         exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
@@ -133,22 +136,20 @@ def write(table: DataFrame, ref: str, overwrite: bool) -> DataFrame:
     check_new(spark, ref, overwrite)
     mode = "overwrite" if overwrite else "errorifexists"
     match = _FORMAT_AND_PATH.fullmatch(ref)
-    try:
+    with _writing(f"counts '{ref}'"):
         if match is None:
             table.write.mode(mode).saveAsTable(ref)
             return spark.table(ref)
         kind, path = match.groups()
-        options = {"header": "true"} if kind == "csv" else {}
-        writer = table.write.format(kind).options(**options).mode(mode)
         local = _local(spark, path)
-        if local is None:
-            writer.save(path)
-        else:
-            with _moved_to(local) as temporary:
-                writer.save(str(temporary))
-        return spark.read.format(kind).options(**options).schema(table.schema).load(path)
-    except (AnalysisException, OSError) as error:
-        raise OutputError(f"counts '{ref}': cannot be written ({_reason(error)})") from error
+        with _moved_to(local) if local is not None else contextlib.nullcontext(path) as target:
+            if kind == "csv":
+                csv_tables.write(table, str(target), mode)
+            else:
+                table.write.format(kind).mode(mode).save(str(target))
+        if kind == "csv":
+            return csv_tables.read_back(spark, path, table.schema)
+        return spark.read.format(kind).schema(table.schema).load(path)
 
 
 def read_existing(spark: SparkSession, ref: str, role: str, schema: StructType) -> DataFrame | None:
@@ -178,7 +179,7 @@ def replace_partitions(table: DataFrame, ref: str, keys: Sequence[str]) -> None:
     match = _FORMAT_AND_PATH.fullmatch(ref)
     spark = table.sparkSession
     writer = table.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-    try:
+    with _writing(f"history '{ref}'"):
         if match is not None:
             writer.format(match[1]).partitionBy(*keys).save(match[2])
         elif spark.catalog.tableExists(ref):
@@ -186,8 +187,6 @@ def replace_partitions(table: DataFrame, ref: str, keys: Sequence[str]) -> None:
             table.select(*names).write.option("partitionOverwriteMode", "dynamic").insertInto(ref, overwrite=True)
         else:
             writer.partitionBy(*keys).saveAsTable(ref)
-    except (PySparkException, Py4JJavaError, OSError) as error:
-        raise OutputError(f"history '{ref}': cannot be written ({_reason(error)}); it is as it was") from error
 
 
 def remove(spark: SparkSession, ref: str) -> str:
@@ -251,6 +250,19 @@ def reading(label: str, everything: bool = False) -> Iterator[None]:
         raise InputError(f"{label}: cannot be read ({reason}); check its name, format, content and rights") from error
 
 
+@contextlib.contextmanager
+def _writing(label: str) -> Iterator[None]:
+    """Turn a store's refusal to be written into one line; an error of the computing itself goes on as it is."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError, OSError) as error:
+        reason = _reason(error)
+        computing = isinstance(error, PythonException) or "org.apache.spark.api.python" in str(error)
+        if computing or _READING.match(reason):
+            raise
+        raise OutputError(f"{label}: cannot be written ({reason}); look at its name, format and rights") from error
+
+
 def _store(folder: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a folder or an address, and the path on it."""
     if "://" in folder:
@@ -278,10 +290,13 @@ def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, PySparkException | Py4JJavaError) and (
-        match := re.search(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))
-    ):
-        return match[1]
+    """Return what kind of error it is: Spark's error class, the system's word, or the type."""
+    if isinstance(error, PySparkException | Py4JJavaError):
+        classes = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))
+        if classes:
+            return classes[1]
+    if isinstance(error, Py4JJavaError):
+        return str(error.java_exception.getClass().getSimpleName())
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     return type(error).__name__
@@ -296,6 +311,13 @@ def _local(spark: SparkSession, path: str) -> Path | None:
     return Path(path).absolute()
 
 
+def _same_place(spark: SparkSession, ref: str) -> str:
+    """Return a name that two references to one table share, as far as names tell."""
+    match = _FORMAT_AND_PATH.fullmatch(ref)
+    local = _local(spark, match[2]) if match else None
+    return str(local.resolve()) if local is not None else (match[2].rstrip("/") if match else ref.lower())
+
+
 @contextlib.contextmanager
 def _moved_to(target: Path) -> Iterator[Path]:
     """Give a temporary path beside the target; move it there when all went well, else remove what is there."""
@@ -305,6 +327,8 @@ def _moved_to(target: Path) -> Iterator[Path]:
         yield temporary
         if target.is_dir():
             shutil.rmtree(target)
-        temporary.replace(target)
+        else:
+            target.unlink(missing_ok=True)
+        temporary.rename(target)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

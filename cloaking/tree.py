@@ -14,7 +14,7 @@ Counts = NDArray[np.int64]
 Rows = NDArray[np.intp]
 _Float = TypeVar("_Float", np.float32, np.float64)
 
-LEAF = 128  # avatars per leaf, at most: smaller ones cost calls, larger ones products; a leaf's counts must fit a byte
+LEAF = 250  # avatars per leaf, at most: smaller ones cost calls, larger ones products; a leaf's counts must fit a byte
 NOWHERE = float(np.finfo(np.float32).max)  # |y|^2 where a leaf has no avatar: beyond every bound
 
 

@@ -356,3 +356,36 @@ def test_real_data_has_its_published_counts_and_eigenvalues(spark, reference_dat
     expected = pd.read_csv(reference_data / f"{name}_counts.csv").sort_values("id")
     closer, tied = counts(*sides, model)
     assert np.array_equal(closer, expected["closer"]) and np.array_equal(tied, expected["tied"])
+
+
+# saiph 3.0.2: fit(originals) without nf, transform(either); first two axes of the rows with id 1 and 682, but for sign.
+SAIPH = {
+    "mca": (
+        [[0.51030677688, 0.519140415336], [1.05676523222, 0.19613338888]],
+        [[0.213517899536, 0.705120421191], [0.808140104808, 0.342498177169]],
+    ),
+    "pca": (
+        [[1.0927526685, 0.367917400455], [2.94612892335, 1.14528795848]],
+        [[0.0652314482021, 0.153847870614], [2.34563469571, 0.584219336322]],
+    ),
+}
+
+
+@pytest.mark.parametrize("method", SAIPH)
+def test_real_data_has_the_coordinates_of_an_independent_implementation(spark, reference_data, method):
+    names = (reference_data / "wbcd_raw_originals.csv").open().readline().strip().split(",")[1:]
+    text = names if method == "mca" else []
+    sides = [
+        tables.read(spark, f"csv:{reference_data}/wbcd_raw_{side}.csv", side, text=text)
+        for side in ("originals", "avatars")
+    ]
+    model = projection.fit(sides[0], 2, method=method, keys=["id"])
+    for side, expected in zip(sides, SAIPH[method], strict=True):
+        np.testing.assert_allclose(np.abs(coordinates(side, model)[[1, 682]]), expected, atol=1e-9)
+
+
+def test_a_table_without_rows_is_refused(originals, model):
+    with pytest.raises(InputError, match="originals: has no rows to project"):
+        projection.fit(originals.where("id < 0"), 1, keys=["id"])
+    with pytest.raises(InputError, match="avatars: has no rows to project"):
+        projection.check(originals.limit(0), model)

@@ -138,14 +138,6 @@ def test_the_ranks_of_the_interval_are_right_for_every_number_of_originals():
         assert module._median_interval(n) == (low, high, pytest.approx(level, abs=1e-10)), n
 
 
-def test_every_rank_can_be_asked_of_spark_exactly():
-    rng = np.random.default_rng(0)
-    pairs = [(rank, n) for n in range(1, 200) for rank in range(1, n + 1)]
-    pairs += [(int(rng.integers(1, n + 1)), int(n)) for n in rng.integers(2, 10**10, 5_000)]
-    for rank, n in pairs:
-        assert (n - 1) * module._share_of_rank(rank, n) == rank - 1
-
-
 def test_the_level_is_right_for_more_originals_than_binomials_can_be_summed_for():
     for n in (10**6, 10**8 + 1):
         low, high, level = module._median_interval(n)
