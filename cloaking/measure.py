@@ -68,8 +68,10 @@ class Options:
             )
         for name in ("id", "made_from", "components"):
             names = getattr(self, name)
-            if names is not None and (not names or len(set(names)) < len(names)):
-                problems.append(f"{name} must name columns, each once")
+            if names is not None and not names:
+                problems.append(f"{name} must name at least one column")
+            repeated = sorted({column for column in names or () if names.count(column) > 1})
+            problems += [f"{name} names '{column}' more than once" for column in repeated]
         if not 0 <= self.tie_tolerance <= LARGEST_TIE_TOLERANCE:
             problems.append(f"tie_tolerance must be from 0 to {LARGEST_TIE_TOLERANCE}, not {self.tie_tolerance}")
         if self.strategy not in STRATEGIES:

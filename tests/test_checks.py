@@ -4,12 +4,18 @@ import math
 
 import pytest
 
-from cloaking import CloakingError
-from cloaking.measure import prepare
+from cloaking import CloakingError, measure
 
 LABELS = ("originals 'O'", "avatars 'A'", "link 'L'")
 SECRET = 777_333.25  # stands for what no message may show
 NAN, INF = math.nan, math.inf
+
+
+def prepare(originals, avatars, link=None, labels=("originals", "avatars", "link"), **options):
+    """Prepare with options as `local_cloaking` takes them."""
+    for name in {"id", "made_from", "components"} & set(options):
+        options[name] = (options[name],) if isinstance(options[name], str) else tuple(options[name])
+    return measure.prepare(originals, avatars, measure.Options(**options), link=link, labels=labels)
 
 
 @pytest.fixture
