@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cloaking.sieve import sift
+from cloaking.sieve import Sieve, Undecided
 from cloaking.tree import Counts, Floats, Rows, Tree, build, leaf_of, load, save, squares
 
 TIE_TOLERANCE = 1e-12
@@ -22,6 +22,7 @@ _BATCH = 1 << 17  # originals counted together: many meet in a leaf, and their a
 _NEIGHBOURS = 2  # levels above the leaves within which originals are ordered by distance: blocks of like radii
 _HASHED = 1 << 13  # rows hashed at a time, in a core's cache
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
+_WAITING = 1 << 20  # pairs of original and leaf that may wait to be known as lone
 _SETTLED = 1 << 17  # distances computed at a time, 1 MiB a temporary
 
 
@@ -221,20 +222,29 @@ def _count(
 ) -> tuple[Counts, NDArray[np.bool_]]:
     """Return closer and within (2, n), and which own avatars are expected and not found (n,)."""
     exponents, lower, upper = bounds(x, own, tie_tolerance)
-    sifted = sift(tree, x, lower, upper, exponents)
+    sieve, n, seen = Sieve(tree, x, lower, upper, exponents), len(x), _seen(x, exponents)
+    counts, points = np.zeros((2, n)), np.zeros(n)
 
-    n = len(x)
-    open_points = np.bincount(sifted.rows, weights=sifted.points, minlength=n)
-    # the own avatar is never decided, so that a lone undecided point is the own one
-    lone = (expected & (open_points == 1))[sifted.rows]
-    counts = np.stack([sifted.closer, sifted.closer])
-    counts[1, sifted.rows[lone]] += sifted.avatars[lone]
+    def settle(pairs: Undecided) -> None:
+        found = _settle(tree, seen, lower, upper, exponents, pairs.rows, pairs.leaves) - pairs.sure
+        for total, values in zip(counts, found, strict=True):
+            total += np.bincount(pairs.rows, weights=values, minlength=n)
 
-    rows, leaves = sifted.rows[~lone], sifted.leaves[~lone]
-    settled = _settle(tree, _seen(x, exponents), lower, upper, exponents, rows, leaves) - sifted.sure[~lone]
-    for total, values in zip(counts, settled, strict=True):
-        total += np.bincount(rows, weights=values, minlength=n).astype(np.int64)
-    return counts, expected & (counts[0] == counts[1])
+    waiting: list[Undecided] = []
+    for undecided in sieve:
+        points += np.bincount(undecided.rows, weights=undecided.points, minlength=n)
+        waiting.append(undecided)
+        if sum(len(pairs.rows) for pairs in waiting) > _WAITING:
+            for pairs in waiting:
+                settle(pairs)
+            waiting = []
+    for pairs in waiting:
+        # the own avatar is never decided by the sieve, so that a lone undecided point is the own one
+        lone = (expected & (points == 1))[pairs.rows]
+        counts[1] += np.bincount(pairs.rows[lone], weights=pairs.avatars[lone], minlength=n)
+        settle(Undecided(*(column[~lone] for column in pairs)))
+    counts += sieve.closer
+    return counts.astype(np.int64), expected & (counts[0] == counts[1])
 
 
 def _settle(

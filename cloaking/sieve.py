@@ -38,13 +38,12 @@ _DOUBLE = 1e-13  # margin for the rounding of the float64 boxes, relative to the
 _LARGEST = 2.0**120  # squared bounds from here on are compared with what may overflow
 
 
-class Sifted(NamedTuple):
-    """What is sure of n balls, and the pairs of ball and leaf with avatars that may be on either side of a bound."""
+class Undecided(NamedTuple):
+    """Pairs of ball and leaf with points that may be on either side of a bound."""
 
-    closer: Counts  # (n,) avatars surely below the lower bound
     rows: Rows  # (pairs,) balls
     leaves: Rows  # (pairs,)
-    sure: Counts  # (pairs,) what the pair added to `closer`
+    sure: Counts  # (pairs,) avatars of the leaf that are counted already, surely below the lower bound
     points: Counts  # (pairs,) undecided points of the leaf, at least 1
     avatars: Counts  # (pairs,) undecided avatars: the points with their weights
 
@@ -61,25 +60,6 @@ class _Balls(NamedTuple):
     bounds: Floats  # (3, blocks) smallest and largest lower, largest upper
     lowers: Singles  # (blocks, BLOCK)
     uppers: Singles  # (blocks, 2, BLOCK) one, and the upper
-
-
-def sift(tree: Tree, originals: Floats, lower: Floats, upper: Floats, exponents: NDArray[np.int32]) -> Sifted:
-    """Count the avatars surely nearer than `lower`, and list the leaves with avatars not surely on one side of both.
-
-    Args:
-        tree: of the avatars.
-        originals: `(n, ncp)`, at least one; neighbours in space should be neighbours in order, for speed.
-        lower, upper: `(n,)` squared distances in units of 4^exponents.
-        exponents: `(n,)`.
-    """
-    sieve = _Sieve(tree, _balls(tree, originals, lower, upper, exponents))
-    for block, nodes, far in sieve.descend():
-        sieve.test(block, nodes, far)
-        if sieve.open_pairs > _OPEN:
-            sieve.count_leaves()
-    sieve.count_leaves()
-    closer = sieve.closer + np.repeat(sieve.inside, BLOCK)
-    return Sifted(closer[: len(originals)].astype(np.int64), *(np.concatenate(part) for part in sieve.undecided))
 
 
 def _slack(ncp: int) -> float:
@@ -114,23 +94,47 @@ def _balls(tree: Tree, originals: Floats, lower: Floats, upper: Floats, exponent
     )
 
 
-class _Sieve:
-    """A count in progress: the descent by blocks, the test of originals against leaves, the products in the leaves."""
+class Sieve:
+    """A count in progress: the descent by blocks, the test of originals against leaves, the products in the leaves.
 
-    def __init__(self, tree: Tree, balls: _Balls) -> None:
-        self.tree, self.balls = tree, balls
+    Iterating, once, does it all and yields what is left undecided; then `closer` has the avatars (n,) that are surely
+    nearer than `lower`.
+
+    Args:
+        tree: of the avatars.
+        originals: `(n, ncp)`, at least one; neighbours in space should be neighbours in order, for speed.
+        lower, upper: `(n,)` squared distances in units of 4^exponents.
+        exponents: `(n,)`.
+    """
+
+    def __init__(
+        self, tree: Tree, originals: Floats, lower: Floats, upper: Floats, exponents: NDArray[np.int32]
+    ) -> None:
+        self.tree, self.balls = tree, _balls(tree, originals, lower, upper, exponents)
         scale = np.ldexp(1.0, -int(tree.exponent[0]))
         self.slack = _slack(tree.centres.shape[1])
         self.centres, self.halves = tree.centres * scale, tree.halves * scale
         self.radii = squares(self.halves.T)  # (nodes,) squared distance from a box's centre to its corners
-        self.tiles = np.zeros((5, _TILE), np.float32)  # the first stays zero
-        self.inside = np.zeros(len(balls.middles))  # avatars that a whole block has inside
-        self.closer = np.zeros(len(balls.middles) * BLOCK)  # avatars, exact as float64 up to 2^53
-        self.undecided: list[list[NDArray[np.int64]]] = [[np.empty(0, np.int64)] for _ in Sifted._fields[1:]]
+        self.tiles = np.zeros((5, max(_TILE, BLOCK)), np.float32)  # the first stays zero
+        self.inside = np.zeros(len(self.balls.middles))  # avatars that a whole block has inside
+        self.counted = np.zeros(len(self.balls.middles) * BLOCK)  # avatars, exact as float64 up to 2^53
         self.waiting: list[tuple[Rows, Rows]] = []
         self.open_pairs = 0
 
-    def descend(self) -> Iterator[tuple[int, Rows, Floats]]:
+    def __iter__(self) -> Iterator[Undecided]:
+        for block, nodes, far in self._descend():
+            self._test(block, nodes, far)
+            if self.open_pairs > _OPEN:
+                yield from self._count_leaves()
+        yield from self._count_leaves()
+
+    @property
+    def closer(self) -> Counts:
+        """The avatars (n,) surely nearer than the lower bound."""
+        counts = self.counted + np.repeat(self.inside, BLOCK)
+        return counts[: len(self.balls.centres)].astype(np.int64)
+
+    def _descend(self) -> Iterator[tuple[int, Rows, Floats]]:
         """Yield per block the leaves that may be in some upper ball and not in all lower ones, and how far they reach.
 
         The blocks go down the tree together. The distance, squared, is from the block's farthest point to the leaf's.
@@ -170,7 +174,7 @@ class _Sieve:
             near += np.square(np.maximum(distance - sides, 0))
         return near, far
 
-    def test(self, block: int, nodes: Rows, far: Floats) -> None:
+    def _test(self, block: int, nodes: Rows, far: Floats) -> None:
         """Keep the originals and leaves of which the ball crosses the box; count the leaves inside a lower ball.
 
         Sums like x - low come from products of matrices, (low, -1) by (1, x): numpy spreads a row over a column slowly.
@@ -222,10 +226,10 @@ class _Sieve:
             np.square(below, out=below)
             total += below
         inside: NDArray[np.bool_] = total < self.balls.lowers[block]
-        self.closer[block * BLOCK : (block + 1) * BLOCK] += self.tree.counts[nodes].astype(np.float64) @ inside
+        self.counted[block * BLOCK : (block + 1) * BLOCK] += self.tree.counts[nodes].astype(np.float64) @ inside
         return inside
 
-    def count_leaves(self) -> None:
+    def _count_leaves(self) -> Iterator[Undecided]:
         """Count the pairs that wait, leaf by leaf."""
         if not self.open_pairs:
             return
@@ -235,9 +239,9 @@ class _Sieve:
         order = np.argsort(leaves.astype(small), kind="stable")
         for i in range(0, len(order), _STRIP):
             part = order[i : i + _STRIP]
-            self._count_strip(rows[part], leaves[part])
+            yield self._count_strip(rows[part], leaves[part])
 
-    def _count_strip(self, rows: Rows, leaves: Rows) -> None:
+    def _count_strip(self, rows: Rows, leaves: Rows) -> Undecided:
         """Count pairs sorted by leaf: by a product per leaf, |y|^2 - 2xy against the squared radius less |x|^2."""
         tree, size = self.tree, self.tree.points.shape[2]
         seen, lower, upper = self._seen(rows, leaves)
@@ -259,14 +263,13 @@ class _Sieve:
                     if weighted:
                         avatars[side, part] = tree.weights[leaf].astype(np.float64) @ bits
 
-        self.closer += np.bincount(rows, weights=avatars[0], minlength=len(self.closer))
+        self.counted += np.bincount(rows, weights=avatars[0], minlength=len(self.counted))
         kept = np.flatnonzero(points[0] + points[1] != size)
         rows, leaves, below, beyond = rows[kept], leaves[kept], *avatars[:, kept].astype(np.int64)
         open_points = size - points[:, kept].sum(axis=0, dtype=np.int64)
         # where all is decided but places without an avatar, exact arithmetic finds nothing
         open_avatars = tree.counts[tree.leaves :][leaves] - below - beyond if weighted else open_points
-        for column, values in zip(self.undecided, (rows, leaves, below, open_points, open_avatars), strict=True):
-            column.append(values)
+        return Undecided(rows, leaves, below, open_points, open_avatars)
 
     def _seen(self, rows: Rows, leaves: Rows) -> tuple[Singles, Singles, Singles]:
         """Return originals seen from leaves' centres, a row of ones below, and what products are compared with."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
 from pyarrow import ArrowException, fs
-from pyspark.errors import AnalysisException, PySparkException, PythonException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
@@ -27,6 +27,8 @@ POSITION = "id"  # the key that reading by position makes: the row number from 0
 _FORMAT_AND_PATH = re.compile(r"([a-z][a-z0-9_]*):(.+)", re.DOTALL)
 # Spark's error classes that speak of a user's table or condition, met only once the rows are read.
 _READING = re.compile(r"FAILED_READ_FILE|CANNOT_|CAST_|DIVIDE_BY_ZERO|PARQUET|MALFORMED|INVALID_|_LEGACY_ERROR_TEMP_2")
+
+_STORES = ("java.io.", "java.nio.", "org.apache.hadoop.")  # where the errors of stores come from
 
 
 def is_csv(ref: str) -> bool:
@@ -256,11 +258,15 @@ def _writing(label: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError, OSError) as error:
+        kind = error.java_exception.getClass().getName() if isinstance(error, Py4JJavaError) else ""
         reason = _reason(error)
-        computing = isinstance(error, PythonException) or "org.apache.spark.api.python" in str(error)
-        if computing or _READING.match(reason):
-            raise
-        raise OutputError(f"{label}: cannot be written ({reason}); look at its name, format and rights") from error
+        if (
+            isinstance(error, AnalysisException | OSError)
+            or kind.startswith(_STORES)
+            or reason.startswith("DATA_SOURCE")
+        ):
+            raise OutputError(f"{label}: cannot be written ({reason}); look at its name, format and rights") from error
+        raise
 
 
 def _store(folder: str) -> tuple[fs.FileSystem, str]:
