@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from cloaking import __version__
 from cloaking.config import Settings, parse
-from cloaking.errors import CloakingError, InputError, SettingsError
+from cloaking.errors import CloakingError, SettingsError
 from cloaking.figures import Gate, Run, Summary
 from cloaking.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from cloaking.inputs import Inputs
     from cloaking.measure import Plan
 
 log = logging.getLogger("cloaking")
@@ -49,15 +50,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
     """Measure, and write counts, page, history and report.json in this order; the last means that the run is whole."""
-    from cloaking import history, report, tables
+    from cloaking import files, history, inputs, report, tables
     from cloaking.measure import measure
 
     laps = {"session": time.monotonic()}
     if settings.counts is not None:
-        inputs = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
-        tables.check_new(spark, settings.counts, settings.overwrite, inputs)
+        read = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
+        tables.check_new(spark, settings.counts, settings.overwrite, read)
     with tables.reading("originals or avatars"):
-        plan = _plan(spark, settings)
+        sources = inputs.read(spark, settings)
+        plan = _plan(settings, sources)
     laps["checks"] = time.monotonic()
     for notice in plan.rows.warnings:
         log.warning("%s: %s", notice.code, notice.message)
@@ -79,61 +81,30 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
         laps["count"] = time.monotonic()
         for notice in summary.warnings[: len(summary.warnings) - len(plan.rows.warnings)]:
             log.warning("%s: %s", notice.code, notice.message)
-        run = _run(spark, settings, plan, summary, start, laps)
+        run = _run(spark, settings, plan, sources, summary, start, laps)
         past = history.past(spark, settings.history, run.name) if settings.history is not None else ()
         try:
-            tables.write_text(settings.output, "report.html", report.to_html(run, past))
+            files.write(settings.output, "report.html", report.to_html(run, past))
         except SettingsError as error:
             log.warning("report.html is not written: %s", error)
-            tables.remove_text(settings.output, "report.html")
+            files.remove(settings.output, "report.html")
         if settings.history is not None:
             history.record(spark, settings.history, run)
         laps["write"] = time.monotonic()
         run = replace(run, seconds=_seconds(start, laps))
-        path = tables.write_text(settings.output, "report.json", report.to_json(run))
+        path = files.write(settings.output, "report.json", report.to_json(run))
         undo.pop_all()
     log.info("%s", _closing_line(run, path))
     return NOT_MET if run.verdict == "fail" else DONE
 
 
-def _plan(spark: "SparkSession", settings: Settings) -> "Plan":
-    """Read, link and check the tables."""
-    from cloaking import tables
-    from cloaking.linking import AVATAR_ID, ORIGINAL_ID
+def _plan(settings: Settings, tables: "Inputs") -> "Plan":
+    """Link and check the tables."""
     from cloaking.measure import Options, prepare
 
-    key = settings.id
-    made_from = settings.made_from or key
-    where = (settings.where, settings.where_avatars or settings.where)
-    text = ([*key, settings.group_by or ""], [*key, *made_from])
-    refs = [settings.originals, settings.avatars]
-    frames: list[DataFrame] = []
-    problems: list[str] = []
-    for role, ref, condition, names in zip(("originals", "avatars"), refs, where, text, strict=True):
-        try:
-            frames.append(tables.read(spark, ref, role, where=condition, text=names, by_position=settings.by_position))
-        except InputError as error:
-            problems += error.problems
-    link = None
-    if settings.link is not None:
-        try:
-            link = tables.read(spark, settings.link, "link", text=(ORIGINAL_ID, AVATAR_ID))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(*problems)
-
-    originals, avatars = frames
-    csv = [tables.is_csv(ref) and not settings.by_position for ref in refs]
-    if link is None:
-        originals, avatars = tables.match_key_types(originals, key, csv[0], avatars, made_from, csv[1])
-    else:
-        link_csv = tables.is_csv(str(settings.link))
-        originals, link = tables.match_key_types(originals, key, csv[0], link, (ORIGINAL_ID,), link_csv)
-        avatars, link = tables.match_key_types(avatars, key, csv[1], link, (AVATAR_ID,), link_csv)
     options = Options(
-        id=key,
-        made_from=made_from,
+        id=settings.id,
+        made_from=settings.made_from,
         components=settings.components,
         ncp=settings.ncp,
         group_by=settings.group_by,
@@ -143,14 +114,15 @@ def _plan(spark: "SparkSession", settings: Settings) -> "Plan":
         cell_rows=settings.cell_rows,
         tasks=settings.tasks,
     )
-    labels = (f"originals '{refs[0]}'", f"avatars '{refs[1]}'", f"link '{settings.link}'")
-    return prepare(originals, avatars, options, link=link, labels=labels)
+    labels = (f"originals '{settings.originals}'", f"avatars '{settings.avatars}'", f"link '{settings.link}'")
+    return prepare(tables.originals, tables.avatars, options, link=tables.link, labels=labels)
 
 
 def _run(
     spark: "SparkSession",
     settings: Settings,
     plan: "Plan",
+    sources: "Inputs",
     summary: Summary,
     start: float,
     laps: Mapping[str, float],
@@ -170,6 +142,7 @@ def _run(
         versions=_versions(spark),
         strategy=plan.spread.strategy,
         seconds=_seconds(start, laps),
+        explained_variance=None if sources.model is None else sources.model.explained_variance[: summary.ncp],
     )
 
 

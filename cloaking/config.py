@@ -8,13 +8,24 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from cloaking import __version__
 from cloaking.errors import SettingsError
-
-LARGEST_TIE_TOLERANCE = 1e-6
-STRATEGIES = ("auto", "broadcast", "partition")
+from cloaking.options import (
+    BROADCAST_LIMIT,
+    CELL_ROWS,
+    LARGEST_TIE_TOLERANCE,
+    METHODS,
+    STRATEGIES,
+    TIE_TOLERANCE,
+    Parser,
+    add_projection,
+    names,
+    positive,
+    setting,
+    text,
+)
 
 _DESCRIPTION = """\
 Measure Local Cloaking: how many avatars stand at least as close to each original as the avatar made from it. The
@@ -46,6 +57,13 @@ class Settings:
     made_from: tuple[str, ...] | None = None
     link: str | None = None
     by_position: bool = False
+    project: str | None = None
+    continuous: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    missing_continuous: str = "error"
+    missing_categorical: str = "error"
+    unseen: str = "error"
     components: tuple[str, ...] | None = None
     ncp: int | None = None
     output: str | None = None
@@ -58,10 +76,10 @@ class Settings:
     min_local_cloaking: float | None = None
     min_hidden_rate: float | None = None
     strategy: str = "auto"
-    broadcast_limit: int = 512
-    cell_rows: int = 500_000
+    broadcast_limit: int = BROADCAST_LIMIT
+    cell_rows: int = CELL_ROWS
     tasks: int | None = None
-    tie_tolerance: float = 1e-12
+    tie_tolerance: float = TIE_TOLERANCE
     dry_run: bool = False
     conf: tuple[str, ...] = ()
 
@@ -83,52 +101,44 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     return Settings(**values)
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{message}; see --help")
-
-
-def _parser() -> _Parser:
+def _parser() -> Parser:
     """Return the parser; absent options stay absent, so that a TOML key can stand behind each."""
-    parser = _Parser(
-        prog="local-cloaking",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
+    parser = Parser("local-cloaking", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("tables")
-    tables.add_argument("--originals", metavar="REF", type=_text, help="table of originals, one row each")
-    tables.add_argument("--avatars", metavar="REF", type=_text, help="table of avatars, one row each")
-    tables.add_argument("--where", metavar="SQL", type=_text, help="rows to keep, of both tables")
-    tables.add_argument("--where-avatars", metavar="SQL", type=_text, help="rows to keep of the avatars, if others")
+    tables.add_argument("--originals", metavar="REF", type=text, help="table of originals, one row each")
+    tables.add_argument("--avatars", metavar="REF", type=text, help="table of avatars, one row each")
+    tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep, of both tables")
+    tables.add_argument("--where-avatars", metavar="SQL", type=text, help="rows to keep of the avatars, if others")
 
     link = parser.add_argument_group("which avatar was made from which original")
-    link.add_argument("--id", metavar="A[,B]", type=_names, help="the key, in both tables (default: id)")
+    link.add_argument("--id", metavar="A[,B]", type=names, help="the key, in both tables (default: id)")
     link.add_argument(
-        "--made-from", metavar="A[,B]", type=_names, help="the avatars' columns that hold that key instead"
+        "--made-from", metavar="A[,B]", type=names, help="the avatars' columns that hold that key instead"
     )
-    link.add_argument("--link", metavar="REF", type=_text, help="link table: original_id, avatar_id, one to one")
+    link.add_argument("--link", metavar="REF", type=text, help="link table: original_id, avatar_id, one to one")
     link.add_argument("--by-position", action="store_true", help="row i belongs to row i, of two single files")
 
     space = parser.add_argument_group("projected space")
     space.add_argument(
-        "--components", metavar="A,B,C", type=_names, help="default: the numeric columns of the originals"
+        "--components", metavar="A,B,C", type=names, help="default: the numeric columns of the originals"
     )
-    space.add_argument("--ncp", metavar="N", type=_positive, help="take the first N components")
+    space.add_argument("--ncp", metavar="N", type=positive, help="take the first N components")
     space.add_argument(
         "--tie-tolerance", metavar="T", type=_tolerance, help="relative width of a tie, 0 to 1e-6 (default: 1e-12)"
     )
 
+    raw = parser.add_argument_group("raw tables (see also jobs/project.py, which writes the projected tables)")
+    raw.add_argument("--project", choices=METHODS, type=text, help="fit this on the originals and measure in its space")
+    add_projection(raw)
+
     results = parser.add_argument_group("results")
-    results.add_argument("--output", metavar="DIR", type=_text, help="folder or address of report.json")
-    results.add_argument("--counts", metavar="REF", type=_text, help="write the counts of each original too: SENSITIVE")
+    results.add_argument("--output", metavar="DIR", type=text, help="folder or address of report.json")
+    results.add_argument("--counts", metavar="REF", type=text, help="write the counts of each original too: SENSITIVE")
     results.add_argument("--overwrite", action="store_true", help="replace an existing --counts table")
-    results.add_argument("--name", type=_text, help="name of the report (default: the originals' REF)")
-    results.add_argument("--history", metavar="REF", type=_text, help="table that keeps a row of each run")
+    results.add_argument("--name", type=text, help="name of the report (default: the originals' REF)")
+    results.add_argument("--history", metavar="REF", type=text, help="table that keeps a row of each run")
     results.add_argument("--run-date", metavar="DATE", type=_date, help="YYYY-MM-DD (default: today, UTC)")
-    results.add_argument("--group-by", metavar="COLUMN", type=_text, help="the figures per group of originals too")
+    results.add_argument("--group-by", metavar="COLUMN", type=text, help="the figures per group of originals too")
 
     gate = parser.add_argument_group("gate (none unless set)")
     gate.add_argument("--min-local-cloaking", metavar="X", type=_threshold, help="fail (exit 3) below X")
@@ -138,22 +148,22 @@ def _parser() -> _Parser:
     running.add_argument(
         "--strategy",
         choices=STRATEGIES,
-        type=_text,
+        type=text,
         help="broadcast all avatars, or partition space into cells; auto (default) picks by size",
     )
     running.add_argument(
-        "--broadcast-limit", metavar="MIB", type=_positive, help="auto broadcasts coordinates up to this (default: 512)"
+        "--broadcast-limit", metavar="MIB", type=positive, help="auto broadcasts coordinates up to this (default: 512)"
     )
     running.add_argument(
-        "--cell-rows", metavar="N", type=_positive, help="most avatars that a task holds (partition; default: 500000)"
+        "--cell-rows", metavar="N", type=positive, help="most avatars that a task holds (partition; default: 500000)"
     )
     running.add_argument(
-        "--tasks", metavar="N", type=_positive, help="Spark tasks to count with (default: from the rows)"
+        "--tasks", metavar="N", type=positive, help="Spark tasks to count with (default: from the rows)"
     )
     running.add_argument(
         "--dry-run", action="store_true", help="read and check the tables, print the plan, measure nothing"
     )
-    running.add_argument("--conf", metavar="K=V", action="append", type=_setting, help="Spark setting, repeatable")
+    running.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
     running.add_argument("--config", metavar="FILE", help="TOML: long options with underscores; the command line wins")
     running.add_argument("--version", action="version", version=f"local-cloaking {__version__}")
     return parser
@@ -195,17 +205,17 @@ def _toml_value(action: argparse.Action, value: Any) -> Any:
     if action.dest == "conf":
         if not isinstance(value, dict):
             raise ValueError("a table of Spark settings is needed")
-        return tuple(f"{key}={setting}" for key, setting in _flat(value).items())
-    if read is _names:
-        names = value if isinstance(value, list) else _names(value) if isinstance(value, str) else None
-        if not names or not all(isinstance(name, str) and name for name in names):
+        return tuple(f"{key}={flat}" for key, flat in _flat(value).items())
+    if read is names:
+        found = value if isinstance(value, list) else names(value) if isinstance(value, str) else None
+        if not found or not all(isinstance(name, str) and name for name in found):
             raise ValueError("a list of names is needed")
-        return tuple(names)
+        return tuple(found)
     if isinstance(value, bool) or not isinstance(value, str | int | float | datetime.date):
-        raise ValueError(f"a {'text' if read is _text else 'single value'} is needed")
-    if read is _text and not isinstance(value, str):
+        raise ValueError(f"a {'text' if read is text else 'single value'} is needed")
+    if read is text and not isinstance(value, str):
         raise ValueError("a text in quotes is needed")
-    if read not in (_text, _date) and isinstance(value, str):
+    if read not in (text, _date) and isinstance(value, str):
         raise ValueError("a number without quotes is needed")
     if action.choices is not None and value not in action.choices:
         raise ValueError(f"one of {', '.join(action.choices)} is needed")
@@ -242,66 +252,42 @@ def _contradictions(values: dict[str, Any]) -> list[str]:
         repeated = {name for name in values.get(option) or () if values[option].count(name) > 1}
         if repeated:
             problems.append(f"--{option.replace('_', '-')} names {', '.join(sorted(repeated))} more than once")
+    if "project" not in values:
+        fitting = ("continuous", "categorical", "drop", "missing_continuous", "missing_categorical", "unseen")
+        problems += [f"--{name.replace('_', '-')} is about --project" for name in fitting if name in values]
+    else:
+        problems += ["--project needs --ncp, the number of components to keep"] if "ncp" not in values else []
+        problems += ["--components are of projected tables; leave it out"] if "components" in values else []
     if values.get("overwrite") and "counts" not in values:
         problems.append("--overwrite is about --counts, which is not given")
     values["conf"] = tuple(values.get("conf", ()))
     return problems
 
 
-def _text(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must not be empty")
-    return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise argparse.ArgumentTypeError("names separated by commas are needed")
-    return names
-
-
-def _positive(text: str) -> int:
+def _number(given: str, largest: float, what: str) -> float:
     try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not '{text}'")
-    return number
-
-
-def _number(text: str, largest: float, what: str) -> float:
-    try:
-        number = float(text)
+        number = float(given)
     except ValueError:
         number = math.nan
     if not (math.isfinite(number) and 0 <= number <= largest):
-        raise argparse.ArgumentTypeError(f"{what} is needed, not '{text}'")
+        raise argparse.ArgumentTypeError(f"{what} is needed, not '{given}'")
     return number
 
 
-def _threshold(text: str) -> float:
-    return _number(text, math.inf, "a number of at least 0")
+def _threshold(given: str) -> float:
+    return _number(given, math.inf, "a number of at least 0")
 
 
-def _percentage(text: str) -> float:
-    return _number(text, 100, "a percentage from 0 to 100")
+def _percentage(given: str) -> float:
+    return _number(given, 100, "a percentage from 0 to 100")
 
 
-def _tolerance(text: str) -> float:
-    return _number(text, LARGEST_TIE_TOLERANCE, f"a number from 0 to {LARGEST_TIE_TOLERANCE}")
+def _tolerance(given: str) -> float:
+    return _number(given, LARGEST_TIE_TOLERANCE, f"a number from 0 to {LARGEST_TIE_TOLERANCE}")
 
 
-def _date(text: str) -> str:
+def _date(given: str) -> str:
     try:
-        return datetime.date.fromisoformat(text).isoformat()
+        return datetime.date.fromisoformat(given).isoformat()
     except ValueError:
-        raise argparse.ArgumentTypeError(f"a date YYYY-MM-DD is needed, not '{text}'") from None
-
-
-def _setting(text: str) -> str:
-    key, equals, _ = text.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"KEY=VALUE is needed, not '{text}'")
-    return text
+        raise argparse.ArgumentTypeError(f"a date YYYY-MM-DD is needed, not '{given}'") from None

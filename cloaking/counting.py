@@ -28,11 +28,10 @@ from cloaking.batches import ROWS, Batches, joined, matrix, schema, with_columns
 from cloaking.errors import InputError
 from cloaking.kernel import AvatarIndex
 from cloaking.linking import Columns
-from cloaking.partition import CELL_ROWS
+from cloaking.options import BROADCAST_LIMIT, CELL_ROWS
 
 log = logging.getLogger(__name__)
 
-BROADCAST_LIMIT = 512  # MiB of avatars' coordinates; the driver needs some four times as much to build the index
 FEWEST_ROWS_PER_TASK = 20_000  # below this, starting a task costs more than counting its rows
 
 

@@ -103,6 +103,7 @@ class Run:
     versions: Mapping[str, str]
     strategy: str
     seconds: Mapping[str, float]
+    explained_variance: tuple[float, ...] | None = None
 
     @property
     def verdict(self) -> str:

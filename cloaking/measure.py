@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cloaking import checks, counting, linking, partition
-from cloaking.config import LARGEST_TIE_TOLERANCE, STRATEGIES
+from cloaking import checks, counting, linking
 from cloaking.errors import InputError, SettingsError
 from cloaking.figures import Summary
-from cloaking.kernel import TIE_TOLERANCE
 from cloaking.names import column
+from cloaking.options import BROADCAST_LIMIT, CELL_ROWS, LARGEST_TIE_TOLERANCE, STRATEGIES, TIE_TOLERANCE
 from cloaking.report import to_fragment
 from cloaking.summary import OVERALL, summarise
 
@@ -56,8 +55,8 @@ class Options:
     group_by: str | None = None
     tie_tolerance: float = TIE_TOLERANCE
     strategy: str = "auto"
-    broadcast_limit: int = counting.BROADCAST_LIMIT
-    cell_rows: int = partition.CELL_ROWS
+    broadcast_limit: int = BROADCAST_LIMIT
+    cell_rows: int = CELL_ROWS
     tasks: int | None = None
 
     def __post_init__(self) -> None:
@@ -108,8 +107,8 @@ def local_cloaking(
     group_by: str | None = None,
     tie_tolerance: float = TIE_TOLERANCE,
     strategy: str = "auto",
-    broadcast_limit: int = counting.BROADCAST_LIMIT,
-    cell_rows: int = partition.CELL_ROWS,
+    broadcast_limit: int = BROADCAST_LIMIT,
+    cell_rows: int = CELL_ROWS,
     tasks: int | None = None,
 ) -> LocalCloaking:
     """Measure Local Cloaking: the median number of other avatars at least as close to an original as its own.

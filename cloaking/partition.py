@@ -24,7 +24,6 @@ from cloaking.linking import Columns
 
 log = logging.getLogger(__name__)
 
-CELL_ROWS = 500_000  # avatars that a task holds: with 20 components some 300 MiB, index included
 SAMPLED_PER_CELL = 1_000  # a sample of so many points per cell finds cells of even size within a tenth
 
 Integers = NDArray[np.int64]

@@ -1,13 +1,11 @@
 """The projection's command line in, frozen settings out; everything unknown or impossible is refused at once."""
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 from cloaking import __version__
 from cloaking.errors import SettingsError
-from cloaking.model import METHODS, MISSING_CATEGORICAL, MISSING_CONTINUOUS, UNSEEN
+from cloaking.options import METHODS, Parser, add_projection, names, positive, setting, text
 
 _DESCRIPTION = """\
 Project raw tables: fit PCA, MCA or FAMD on the originals, exactly, and give originals and avatars their coordinates
@@ -70,55 +68,32 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     return settings
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise SettingsError(f"{message}; see --help")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
-        prog="project",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        argument_default=argparse.SUPPRESS,
-        allow_abbrev=False,
-    )
+def _parser() -> Parser:
+    parser = Parser("project", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("tables")
     tables.add_argument(
-        "--originals", metavar="REF", type=_text, help="raw originals: catalog.schema.table or format:path"
+        "--originals", metavar="REF", type=text, help="raw originals: catalog.schema.table or format:path"
     )
-    tables.add_argument("--avatars", metavar="REF", type=_text, help="raw avatars")
-    tables.add_argument("--where", metavar="SQL", type=_text, help="rows to keep, of both tables")
-    tables.add_argument("--where-avatars", metavar="SQL", type=_text, help="rows to keep of the avatars, if others")
-    tables.add_argument("--id", metavar="A[,B]", type=_names, help="the key, carried over from both (default: id)")
-    tables.add_argument("--made-from", metavar="A[,B]", type=_names, help="the avatars' columns that hold it instead")
-    tables.add_argument("--keep", metavar="A[,B]", type=_names, help="further columns of the originals to carry over")
+    tables.add_argument("--avatars", metavar="REF", type=text, help="raw avatars")
+    tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep, of both tables")
+    tables.add_argument("--where-avatars", metavar="SQL", type=text, help="rows to keep of the avatars, if others")
+    tables.add_argument("--id", metavar="A[,B]", type=names, help="the key, carried over from both (default: id)")
+    tables.add_argument("--made-from", metavar="A[,B]", type=names, help="the avatars' columns that hold it instead")
+    tables.add_argument("--keep", metavar="A[,B]", type=names, help="further columns of the originals to carry over")
     tables.add_argument("--by-position", action="store_true", help="single files without a key: number the rows from 0")
 
     space = parser.add_argument_group("projected space")
-    space.add_argument("--model", metavar="FILE", type=_text, help="apply this model.json instead of fitting one")
+    space.add_argument("--model", metavar="FILE", type=text, help="apply this model.json instead of fitting one")
     space.add_argument("--method", choices=METHODS, help="default auto: what fits the columns")
-    space.add_argument("--ncp", metavar="N", type=_positive, help="number of components")
-    space.add_argument("--continuous", metavar="A,B", type=_names, help="columns to take for numbers")
-    space.add_argument("--categorical", metavar="A,B", type=_names, help="columns to take for categories")
-    space.add_argument("--drop", metavar="A,B", type=_names, help="columns to leave out")
-    space.add_argument(
-        "--missing-continuous", choices=MISSING_CONTINUOUS, help="default error; mean is the originals' in both tables"
-    )
-    space.add_argument(
-        "--missing-categorical", choices=MISSING_CATEGORICAL, help="default error; level: a modality of its own"
-    )
-    space.add_argument(
-        "--unseen", choices=UNSEEN, help="modalities that the originals lack: default error; ignore: they add nothing"
-    )
+    space.add_argument("--ncp", metavar="N", type=positive, help="number of components")
+    add_projection(space)
 
     results = parser.add_argument_group("results")
-    results.add_argument("--projected-originals", metavar="REF", type=_text, help="table to write: key and coordinates")
-    results.add_argument("--projected-avatars", metavar="REF", type=_text, help="the same for the avatars")
-    results.add_argument("--output", metavar="DIR", type=_text, help="folder or address of model.json")
+    results.add_argument("--projected-originals", metavar="REF", type=text, help="table to write: key and coordinates")
+    results.add_argument("--projected-avatars", metavar="REF", type=text, help="the same for the avatars")
+    results.add_argument("--output", metavar="DIR", type=text, help="folder or address of model.json")
     results.add_argument("--overwrite", action="store_true", help="replace existing tables")
-    parser.add_argument("--conf", metavar="K=V", action="append", type=_setting, help="Spark setting, repeatable")
+    parser.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
     parser.add_argument("--version", action="version", version=f"project {__version__}")
     return parser
 
@@ -153,29 +128,3 @@ def _contradictions(settings: Settings, given: dict[str, object]) -> list[str]:
     if settings.projected_originals is not None and settings.projected_originals == settings.projected_avatars:
         problems.append("--projected-originals and --projected-avatars are the same table")
     return problems
-
-
-def _text(text: str) -> str:
-    if not text.strip():
-        raise argparse.ArgumentTypeError("must not be empty")
-    return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise argparse.ArgumentTypeError("names separated by commas are needed")
-    return names
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not '{text}'")
-    return int(text)
-
-
-def _setting(text: str) -> str:
-    key, equals, _ = text.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"KEY=VALUE is needed, not '{text}'")
-    return text

@@ -1,4 +1,4 @@
-"""Table references <-> DataFrames, and reports to files: the only file that knows catalogs, formats and paths."""
+"""Table references <-> DataFrames: the only file that knows catalogs, formats and paths of tables."""
 
 import contextlib
 import logging
@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from py4j.protocol import Py4JJavaError
-from pyarrow import ArrowException, fs
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -204,39 +203,6 @@ def remove(spark: SparkSession, ref: str) -> str:
     return f"counts '{ref}': removed again, since a later step failed"
 
 
-def write_text(folder: str, name: str, text: str) -> str:
-    """Write a file into a local folder or an address that pyarrow opens, under a temporary name first.
-
-    Returns:
-        Where the file stands.
-
-    Raises:
-        OutputError: the folder cannot be made or the file not written; an earlier file of that name is untouched.
-    """
-    try:
-        store, base = _store(folder)
-        target, temporary = f"{base}/{name}", f"{base}/.{name}.{uuid.uuid4().hex}"
-        store.create_dir(base, recursive=True)
-        try:
-            with store.open_output_stream(temporary) as stream:
-                stream.write(text.encode())
-            store.move(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError, ArrowException):
-                store.delete_file(temporary)
-            raise
-    except (OSError, ArrowException) as error:
-        raise OutputError(f"--output {folder}: {name} cannot be written ({_reason(error)})") from error
-    return f"{folder.rstrip('/')}/{name}"
-
-
-def remove_text(folder: str, name: str) -> None:
-    """Remove a file of an earlier run, if it is there, so that it does not stand beside newer ones."""
-    store, base = _store(folder)
-    with contextlib.suppress(OSError, ArrowException):
-        store.delete_file(f"{base}/{name}")
-
-
 @contextlib.contextmanager
 def reading(label: str, everything: bool = False) -> Iterator[None]:
     """Turn Spark's failure to read a table into one line: its error class, not its message, which may hold values.
@@ -267,14 +233,6 @@ def _writing(label: str) -> Iterator[None]:
         ):
             raise OutputError(f"{label}: cannot be written ({reason}); look at its name, format and rights") from error
         raise
-
-
-def _store(folder: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a folder or an address, and the path on it."""
-    if "://" in folder:
-        store, base = fs.FileSystem.from_uri(folder)
-        return store, base.rstrip("/")
-    return fs.LocalFileSystem(), str(Path(folder).absolute())
 
 
 def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:
@@ -329,6 +287,8 @@ def _moved_to(target: Path) -> Iterator[Path]:
     """Give a temporary path beside the target; move it there when all went well, else remove what is there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    temporary.mkdir()  # tried here, where it fails with a word; Spark makes its own
+    temporary.rmdir()
     try:
         yield temporary
         if target.is_dir():

@@ -195,12 +195,12 @@ def test_counts_are_removed_where_a_later_step_fails(command, pair, tmp_path, ki
 
 
 def test_a_bug_is_a_traceback_and_1_and_leaves_nothing(command, pair, tmp_path, monkeypatch):
-    from cloaking import tables
+    from cloaking import files
 
     def broken(*_):
         raise ZeroDivisionError("meant")
 
-    monkeypatch.setattr(tables, "write_text", broken)
+    monkeypatch.setattr(files, "write", broken)
     done = command(*pair, "--counts", f"parquet:{tmp_path}/counts")
     assert (done.code, done.report) == (1, None)
     assert any("Traceback" in line for line in done.problems)
@@ -208,14 +208,14 @@ def test_a_bug_is_a_traceback_and_1_and_leaves_nothing(command, pair, tmp_path, 
 
 
 def test_an_older_report_stands_where_the_next_one_cannot_be_written(command, pair, monkeypatch):
-    from cloaking import tables
+    from cloaking import files
 
     first = command(*pair).report
 
     def full(*_):
         raise OutputError("--output: no space left")
 
-    monkeypatch.setattr(tables, "write_text", full)
+    monkeypatch.setattr(files, "write", full)
     done = command(*pair)
     assert (done.code, done.report) == (2, first)
 

@@ -69,7 +69,5 @@ def test_a_row_holds_the_run_with_its_details_as_json(spark, tmp_path):
 
 def test_what_cannot_be_written_is_one_line(spark, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        OutputError, match=r"^history 'parquet:.*cannot be written \([\w.]+\); look at "
-    ):
+    with pytest.raises(OutputError, match=r"^history 'parquet:.*cannot be written \([\w.]+\); look at "):
         history.record(spark, f"parquet:{tmp_path / 'file' / 'history'}", run())

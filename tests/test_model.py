@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from cloaking.axes import Sums, solve
 from cloaking.errors import InputError
 from cloaking.figures import Notice
-from cloaking.model import Model, Parts, categories, numbers
-from cloaking.moments import Frame, add, centre_and_unit
+from cloaking.projection.axes import Sums, solve
+from cloaking.projection.model import Model, Parts, categories, numbers
+from cloaking.projection.moments import Frame, add, centre_and_unit
 
 
 def dense(values, codes, sizes):

@@ -9,7 +9,7 @@ import pyarrow.orc
 import pytest
 from chispa import assert_df_equality
 
-from cloaking import CloakingError, tables
+from cloaking import CloakingError, files, tables
 from cloaking.errors import InputError, OutputError
 
 ROWS = {"id": [1, 2, 3], "x": [0.5, 1.5, 2.5]}
@@ -220,13 +220,13 @@ def test_a_place_that_takes_no_table_is_named(spark, tmp_path, ref):
 def test_a_text_is_written_whole_and_replaces_an_older_one(tmp_path):
     folder = tmp_path / "new" / "folder"
     for text in ("an older and longer text", "é"):
-        assert tables.write_text(str(folder), "report.json", text) == f"{folder}/report.json"
+        assert files.write(str(folder), "report.json", text) == f"{folder}/report.json"
         assert (folder / "report.json").read_text(encoding="utf-8") == text
     assert len(list(folder.iterdir())) == 1
 
 
 def test_a_text_can_go_to_an_address(tmp_path):
-    tables.write_text(f"file://{tmp_path}/reports/", "report.json", "{}")
+    files.write(f"file://{tmp_path}/reports/", "report.json", "{}")
     assert (tmp_path / "reports" / "report.json").read_text() == "{}"
 
 
@@ -234,4 +234,4 @@ def test_a_text_can_go_to_an_address(tmp_path):
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path, folder):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="--output"):
-        tables.write_text(folder.format(tmp_path), "report.json", "{}")
+        files.write(folder.format(tmp_path), "report.json", "{}")

@@ -78,7 +78,7 @@ def as_dict(run: Run) -> dict[str, Any]:
         "inputs": [{"ref": ref, "rows": rows} for ref, rows in run.inputs],
         "link": {"kind": run.link_kind, "columns": list(run.link_columns)},
         "interval": interval and {"level": interval.level, "low": interval.low, "high": interval.high},
-        "explained_variance": None,
+        "explained_variance": None if run.explained_variance is None else list(run.explained_variance),
         "parameters": dict(run.parameters),
         "versions": dict(run.versions),
         "strategy": run.strategy,

@@ -16,14 +16,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from cloaking import __version__, findings, moments, roles
-from cloaking.axes import solve
+from cloaking import __version__
 from cloaking.errors import InputError
 from cloaking.figures import Notice
-from cloaking.model import METHODS, MISSING_CATEGORICAL, MISSING_CONTINUOUS, UNSEEN, Model, Parts, categories, numbers
 from cloaking.names import column
-from cloaking.profiles import Profile, profile
-from cloaking.roles import Roles
+from cloaking.options import METHODS, MISSING_CATEGORICAL, MISSING_CONTINUOUS, UNSEEN
+from cloaking.projection import findings, moments, roles
+from cloaking.projection.axes import solve
+from cloaking.projection.model import Model, Parts, categories, numbers
+from cloaking.projection.profiles import Profile, profile
+from cloaking.projection.roles import Roles
 
 log = logging.getLogger(__name__)
 

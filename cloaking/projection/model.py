@@ -16,16 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloaking.axes import Axes
 from cloaking.errors import InputError
 from cloaking.figures import Notice
+from cloaking.projection.axes import Axes
 
 Floats = NDArray[np.float64]
 
-METHODS = ("auto", "famd", "pca", "mca")
-MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
-MISSING_CATEGORICAL = ("error", "level")
-UNSEEN = ("error", "ignore")
 
 SCHEMA_VERSION = 1
 

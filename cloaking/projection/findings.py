@@ -6,7 +6,7 @@ A line has table, column, counts and fix, never a value; what it says of a user'
 from collections.abc import Iterable, Mapping, Sequence
 
 from cloaking.figures import Notice
-from cloaking.profiles import FEW_VALUES, MOST_COLUMNS, Profile
+from cloaking.projection.profiles import FEW_VALUES, MOST_COLUMNS, Profile
 
 LARGEST = 2.0**500  # of a number, so that its square is well within float64
 SMALLEST = 2.0**-500  # of a range, likewise

@@ -17,9 +17,9 @@ from pyarrow import compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from cloaking.axes import Sums
 from cloaking.errors import InputError
-from cloaking.profiles import MOST_COLUMNS, Profile
+from cloaking.projection.axes import Sums
+from cloaking.projection.profiles import MOST_COLUMNS, Profile
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

@@ -1,0 +1,81 @@
+"""What options may be: their choices and limits, and how the command lines read their texts."""
+
+import argparse
+from typing import NoReturn
+
+from cloaking.errors import SettingsError
+
+STRATEGIES = ("auto", "broadcast", "partition")
+BROADCAST_LIMIT = 512  # MiB of avatars' coordinates; the driver needs some four times as much to build the index
+CELL_ROWS = 500_000  # avatars that a task of `partition` holds: with 20 components some 300 MiB, index included
+TIE_TOLERANCE = 1e-12
+LARGEST_TIE_TOLERANCE = 1e-6
+
+METHODS = ("auto", "famd", "pca", "mca")
+MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
+MISSING_CATEGORICAL = ("error", "level")
+UNSEEN = ("error", "ignore")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose absent options stay absent and whose refusals are `SettingsError`."""
+
+    def __init__(self, prog: str, description: str, epilog: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            argument_default=argparse.SUPPRESS,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what the command reports in one line."""
+        raise SettingsError(f"{message}; see --help")
+
+
+def text(given: str) -> str:
+    """Read a text that is not blank."""
+    if not given.strip():
+        raise argparse.ArgumentTypeError("must not be empty")
+    return given
+
+
+def names(given: str) -> tuple[str, ...]:
+    """Read names separated by commas."""
+    found = tuple(name.strip() for name in given.split(","))
+    if not all(found):
+        raise argparse.ArgumentTypeError("names separated by commas are needed")
+    return found
+
+
+def positive(given: str) -> int:
+    """Read a whole number of at least 1."""
+    if not given.isdecimal() or int(given) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not '{given}'")
+    return int(given)
+
+
+def setting(given: str) -> str:
+    """Read one of Spark's settings, KEY=VALUE."""
+    key, equals, _ = given.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"KEY=VALUE is needed, not '{given}'")
+    return given
+
+
+def add_projection(group: argparse._ArgumentGroup) -> None:
+    """Add the options of a projection to be fitted, the same in both commands."""
+    group.add_argument("--continuous", metavar="A,B", type=names, help="columns to take for numbers")
+    group.add_argument("--categorical", metavar="A,B", type=names, help="columns to take for categories")
+    group.add_argument("--drop", metavar="A,B", type=names, help="columns to leave out")
+    group.add_argument(
+        "--missing-continuous", choices=MISSING_CONTINUOUS, help="default error; mean is the originals' in both tables"
+    )
+    group.add_argument(
+        "--missing-categorical", choices=MISSING_CATEGORICAL, help="default error; level: a modality of its own"
+    )
+    group.add_argument(
+        "--unseen", choices=UNSEEN, help="modalities that the originals lack: default error; ignore: they add nothing"
+    )
