@@ -1,0 +1,57 @@
+"""The Python interface and the job give the same counts on Spark Connect, where there is no SparkContext."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyspark
+import pytest
+
+pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(int(pyspark.__version__.partition(".")[0]) < 4, reason="a local Connect session needs Spark 4"),
+]
+
+DATA = Path(__file__).parent / "data"
+SESSION = """
+import sys
+from pyspark.sql import SparkSession
+from cloaking import local_cloaking
+
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+read = spark.read.parquet
+originals, avatars = (read(f"{sys.argv[1]}/wine_{side}.parquet") for side in ("originals", "avatars"))
+"""
+MEASURE = """
+for strategy in ("broadcast", "partition"):
+    for again in range(2):  # a file that was sent once cannot be sent again
+        result = local_cloaking(originals, avatars, ncp=5, strategy=strategy, cell_rows=20, group_by="cultivar")
+    assert result.summary.originals == 178 and result.summary.avatars == 178
+    result.counts.toPandas().to_csv(sys.argv[2] + "/" + strategy + ".csv", index=False)
+"""
+
+
+def run(code, *arguments):
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+def test_both_strategies_give_the_counts_of_the_oracle(tmp_path):
+    done = run(SESSION + MEASURE, DATA, tmp_path)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    expected = pd.read_csv(DATA / "wine_counts.csv").sort_values("id", ignore_index=True)
+    for strategy in ("broadcast", "partition"):
+        found = pd.read_csv(tmp_path / f"{strategy}.csv").sort_values("id", ignore_index=True)
+        pd.testing.assert_frame_equal(found[list(expected)], expected)
+
+
+def test_the_job_runs_against_a_remote_session(tmp_path):
+    code = "import sys; from cloaking.command import main; sys.exit(main())"
+    tables = [f"--{side}=parquet:{DATA}/wine_{side}.parquet" for side in ("originals", "avatars")]
+    done = run(code, *tables, "--conf", "spark.remote=local[2]", f"--output={tmp_path}")
+    assert done.returncode == 0, done.stderr[-2_000:]
+    assert json.loads((tmp_path / "report.json").read_text())["local_cloaking"] == 4.5
