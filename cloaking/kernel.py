@@ -7,6 +7,7 @@ of a `tree`; `_settle` decides the rest by the definition's own operations in fl
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ _EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a f
 _SAFE_EXPONENT = 400  # squares and sums of coordinates within 2^+-400 neither overflow nor lose bits
 _BATCH = 1 << 17  # originals counted together: many meet in a leaf, and their arrays stay small
 _NEIGHBOURS = 2  # levels above the leaves within which originals are ordered by distance: blocks of like radii
-_HASHED = 1 << 13  # rows hashed at a time, in a core's cache
+_CACHED = 1 << 13  # rows looked at together, in a core's cache
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
 _WAITING = 1 << 20  # pairs of original and leaf that may wait to be known as lone
 _SETTLED = 1 << 17  # distances computed at a time, 1 MiB a temporary
@@ -40,9 +41,12 @@ class AvatarIndex:
         points = _coordinates("avatars", avatars)
         if 0 in points.shape:
             raise ValueError(f"avatars: at least one row and one column are needed, found {points.shape}")
-        first, group = _distinct(points)
+        weights = np.ones(len(points), np.int64)
+        groups = _distinct(points)
+        if groups:
+            points, weights = points[groups.first], np.bincount(groups.of)
         with np.errstate(all="ignore"):  # what overflows decides nothing
-            self._tree = build(points if len(first) == len(points) else points[first], np.bincount(group))
+            self._tree = build(points, weights)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,27 +101,42 @@ class AvatarIndex:
         if expected.dtype != bool or expected.shape not in ((), (len(x),)):
             raise ValueError(f"own_in_index must be one boolean or {len(x)} of them")
 
-        first, group = _distinct(x, y, *([expected[:, None].astype(np.float64)] if expected.ndim else []))
+        groups = _distinct(x, y, *([expected[:, None].astype(np.float64)] if expected.ndim else []))
         expected = np.broadcast_to(expected, len(x))
-        if len(first) < len(x):
-            x, y, expected = x[first], y[first], expected[first]
-        counts, lost = np.zeros((2, len(x)), np.int64), np.zeros(len(x), np.bool_)
+        if groups:
+            x, y, expected = x[groups.first], y[groups.first], expected[groups.first]
+        closer, within, lost = np.empty(len(x), np.int64), np.empty(len(x), np.int64), np.empty(len(x), np.bool_)
         with np.errstate(all="ignore"):  # what overflows is beyond its bound, or left undecided
             order = self._order(x, y)
             for i in range(0, len(order), _BATCH):
                 rows = order[i : i + _BATCH]
-                counts[:, rows], lost[rows] = _count(self._tree, x[rows], y[rows], tie_tolerance, expected[rows])
-        if lost.any():
-            missing = np.count_nonzero(lost[group])
-            raise ValueError(f"own: {missing} of {len(group)} rows are not among the avatars of this index")
-        return counts[0, group], counts[1, group]
+                counts = _count(self._tree, x[rows], y[rows], tie_tolerance, expected[rows])
+                closer[rows], within[rows], lost[rows] = counts
+        if groups:
+            closer, within, lost = closer[groups.of], within[groups.of], lost[groups.of]
+        missing = np.count_nonzero(lost)
+        if missing:
+            raise ValueError(f"own: {missing} of {len(lost)} rows are not among the avatars of this index")
+        return closer, within
 
     def _order(self, x: Floats, own: Floats) -> Rows:
         """Return an order (n,) in which neighbours are near each other in space and have balls of like size."""
-        region = (leaf_of(self._tree, x) >> _NEIGHBOURS).astype(np.uint64)
-        apart = x - own
-        distance = np.einsum("ik,ik->i", apart, apart).astype(np.float32)
-        return np.argsort(region << np.uint64(32) | distance.view(np.uint32))
+        key = np.empty(len(x), np.uint64)
+        for i in range(0, len(x), _CACHED):
+            part = slice(i, i + _CACHED)
+            apart = x[part] - own[part]
+            distance = np.einsum("ik,ik->i", apart, apart).astype(np.float32)
+            key[part] = leaf_of(self._tree, x[part]) >> _NEIGHBOURS
+            key[part] <<= np.uint64(32)
+            key[part] |= distance.view(np.uint32)
+        return np.argsort(key)
+
+
+class _Groups(NamedTuple):
+    """Rows put together because they are equal."""
+
+    first: Rows  # (k,) one row of each group
+    of: Rows  # (n,) the group of each row
 
 
 def _coordinates(name: str, values: ArrayLike) -> Floats:
@@ -139,33 +158,34 @@ def _coordinates(name: str, values: ArrayLike) -> Floats:
     return array
 
 
-def _distinct(*arrays: Floats) -> tuple[Rows, Rows]:
-    """Return a row (k,) of each group of rows equal in all arrays (n, any), and each row's group (n,).
+def _distinct(*arrays: Floats) -> _Groups | None:
+    """Return groups of rows equal in all arrays (n, any), or None where they would save less than half of them.
 
-    A group is the rows in the bucket of a hash that equal the bucket's last row; the others stay alone, as do all rows
-    where groups would save less than half of them.
+    A group is the rows in the bucket of a hash that equal the bucket's last row; the others stay alone.
     """
     n = len(arrays[0])
     rows = np.arange(n)
-    bits = (4 * n).bit_length()
+    if n >= 2**31:
+        return None
+    bits = (2 * n).bit_length()
     bucket = np.empty(n, np.intp)
-    for i in range(0, n, _HASHED):
-        part = slice(i, i + _HASHED)
+    for i in range(0, n, _CACHED):
+        part = slice(i, i + _CACHED)
         bucket[part] = _hash([array[part] for array in arrays]) >> np.uint64(64 - bits)
-    last = np.empty(1 << bits, np.intp)
+    last = np.empty(1 << bits, np.int32)  # half the bytes, twice the share in cache
     last[bucket] = rows
-    like = last.take(bucket)
+    like = last.take(bucket).astype(np.intp)
     if 2 * np.count_nonzero(like == rows) > n:
-        return rows, rows
-    for i in range(0, n, _HASHED):
-        part = slice(i, i + _HASHED)
+        return None
+    for i in range(0, n, _CACHED):
+        part = slice(i, i + _CACHED)
         for array in arrays:
             differ = array[part] != array.take(like[part], axis=0)
             if differ.any():
                 like[part] = np.where(differ.any(axis=1), rows[part], like[part])
     first = np.flatnonzero(like == rows)
     last[first] = np.arange(len(first))
-    return first, last.take(like)
+    return _Groups(first, last.take(like).astype(np.intp))
 
 
 def _hash(arrays: list[Floats]) -> NDArray[np.uint64]:
@@ -179,13 +199,6 @@ def _hash(arrays: list[Floats]) -> NDArray[np.uint64]:
         digest *= _ODD
         digest += bits @ np.cumprod(np.full(array.shape[1], _ODD))
     return digest
-
-
-def _exponents(x: Floats, own: Floats) -> NDArray[np.int32]:
-    """Return the power of two that brings each original and its own avatar near 1; 0 where no scaling is needed."""
-    largest = np.maximum(np.abs(x).max(axis=1), np.abs(own).max(axis=1))
-    usual = (largest == 0) | ((largest >= 2.0**-_SAFE_EXPONENT) & (largest <= 2.0**_SAFE_EXPONENT))
-    return np.where(usual, 0, np.frexp(largest)[1])
 
 
 def _squares(a: Floats, b: Floats) -> Floats:
@@ -202,8 +215,9 @@ def bounds(originals: Floats, own: Floats, tie_tolerance: float) -> tuple[NDArra
         upper: `(n,)`, the squared distance up to which it is within the tie bound.
     """
     with np.errstate(all="ignore"):  # a bound that overflows holds whatever does not
-        exponents = _exponents(originals, own)
-        x, y = _seen(originals, exponents), _seen(own, exponents)
+        x, y = np.ascontiguousarray(originals.T), np.ascontiguousarray(own.T)
+        exponents = _exponents(x, y)
+        x, y = _scaled(x, exponents), _scaled(y, exponents)
         s = _squares(x, y)
         d = np.sqrt(s)
         tau = tie_tolerance * (np.sqrt(squares(x)) + np.sqrt(squares(y)))
@@ -211,18 +225,24 @@ def bounds(originals: Floats, own: Floats, tie_tolerance: float) -> tuple[NDArra
         return exponents, lower, (s + 2 * d * tau) + tau * tau
 
 
-def _seen(rows: Floats, exponents: NDArray[np.int32]) -> Floats:
-    """Return the rows as columns (ncp, n), over 2^exponents."""
-    columns = np.ascontiguousarray(rows.T)
+def _exponents(x: Floats, own: Floats) -> NDArray[np.int32]:
+    """Return the power of two that brings each original and its own avatar, (ncp, n), near 1; 0 if not needed."""
+    largest = np.maximum(np.abs(x).max(axis=0), np.abs(own).max(axis=0))
+    usual = (largest == 0) | ((largest >= 2.0**-_SAFE_EXPONENT) & (largest <= 2.0**_SAFE_EXPONENT))
+    return np.zeros(len(usual), np.int32) if usual.all() else np.where(usual, 0, np.frexp(largest)[1])
+
+
+def _scaled(columns: Floats, exponents: NDArray[np.int32]) -> Floats:
+    """Return the columns (ncp, n) over 2^exponents."""
     return np.ldexp(columns, -exponents) if exponents.any() else columns
 
 
 def _count(
     tree: Tree, x: Floats, own: Floats, tie_tolerance: float, expected: NDArray[np.bool_]
-) -> tuple[Counts, NDArray[np.bool_]]:
-    """Return closer and within (2, n), and which own avatars are expected and not found (n,)."""
+) -> tuple[Counts, Counts, NDArray[np.bool_]]:
+    """Return closer and within, and which own avatars are expected and not found, (n,) each."""
     exponents, lower, upper = bounds(x, own, tie_tolerance)
-    sieve, n, seen = Sieve(tree, x, lower, upper, exponents), len(x), _seen(x, exponents)
+    sieve, n, seen = Sieve(tree, x, lower, upper, exponents), len(x), _scaled(np.ascontiguousarray(x.T), exponents)
     counts, points = np.zeros((2, n)), np.zeros(n)
 
     def settle(pairs: Undecided) -> None:
@@ -244,7 +264,8 @@ def _count(
         counts[1] += np.bincount(pairs.rows[lone], weights=pairs.avatars[lone], minlength=n)
         settle(Undecided(*(column[~lone] for column in pairs)))
     counts += sieve.closer
-    return counts.astype(np.int64), expected & (counts[0] == counts[1])
+    closer, within = counts.astype(np.int64)
+    return closer, within, expected & (closer == within)
 
 
 def _settle(

@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from cloaking.tree import Counts, Floats, Rows, Singles, Tree, box, squares
 
-BLOCK = 128  # originals that descend together: more of them save descents, fewer have a smaller common box
+BLOCK = 128  # originals that descend together, at least: more of them save calls, fewer have a smaller common box
+_BLOCK_1D = 1024  # of them in one component, halved with each further one: in few components boxes stay small
 _LEVELS = 3  # of the tree that a descent steps down at once
 _PAIRS = 1 << 16  # (block, node) pairs tested at once
-_TILE = 1 << 16  # numbers in a temporary of the inner loops: 256 KiB stay in a core's cache
+_TILE = 1 << 17  # numbers in a temporary of the inner loops: 512 KiB stay in a core's cache
 _PRODUCT = 1_000_000  # multiplications in a product of matrices: up to here OpenBLAS has kernels for small ones
 _OPEN = 1 << 20  # (original, leaf) pairs to collect before leaves are counted, so that many originals meet in a leaf
 _STRIP = 1 << 17  # of those, pairs whose coordinates are held at once
@@ -56,10 +57,10 @@ class _Balls(NamedTuple):
     upper: Singles  # (n,) squared radius and its slack
     middles: Floats  # (blocks, ncp) of the blocks' boxes
     halves: Floats  # (blocks, ncp) of their sides
-    offsets: Singles  # (blocks, ncp, 2, BLOCK) one, and the coordinate seen from the block's middle
+    offsets: Singles  # (blocks, ncp, 2, size) one, and the coordinate seen from the block's middle
     bounds: Floats  # (3, blocks) smallest and largest lower, largest upper
-    lowers: Singles  # (blocks, BLOCK)
-    uppers: Singles  # (blocks, 2, BLOCK) one, and the upper
+    lowers: Singles  # (blocks, size)
+    uppers: Singles  # (blocks, 2, size) one, and the upper
 
 
 def _slack(ncp: int) -> float:
@@ -75,19 +76,20 @@ def _balls(tree: Tree, originals: Floats, lower: Floats, upper: Floats, exponent
     floor = slack / _UNIT * (2.0**-126 + np.ldexp(1.0, power - 1070))
     low, high = np.ldexp(lower, power) * (1 - slack) - floor, np.ldexp(upper, power) * (1 + slack) + floor
 
-    blocks = -(-n // BLOCK)
-    filled = np.minimum(np.arange(blocks * BLOCK), n - 1).reshape(blocks, BLOCK)
+    size = max(BLOCK, _BLOCK_1D >> (ncp - 1))
+    blocks = -(-n // size)
+    filled = np.minimum(np.arange(blocks * size), n - 1).reshape(blocks, size)
     centres = originals * np.ldexp(1.0, -unit)
     grouped = np.ascontiguousarray(centres.T)[:, filled]
     middles, halves = box(grouped.min(axis=2), grouped.max(axis=2))
-    offsets = np.ones((blocks, ncp, 2, BLOCK), np.float32)
+    offsets = np.ones((blocks, ncp, 2, size), np.float32)
     offsets[:, :, 1] = (grouped - middles[:, :, None]).transpose(1, 0, 2)
     bounds = np.stack([low[filled].min(axis=1), low[filled].max(axis=1), high[filled].max(axis=1)])
 
     decided = high < _LARGEST
     lower32 = np.where(decided, low, -np.inf).astype(np.float32)
     upper32 = np.where(decided, high, np.inf).astype(np.float32)
-    uppers = np.ones((blocks, 2, BLOCK), np.float32)
+    uppers = np.ones((blocks, 2, size), np.float32)
     uppers[:, 1] = upper32[filled]
     return _Balls(
         centres, lower32, upper32, middles.T.copy(), halves.T.copy(), offsets, bounds, lower32[filled], uppers
@@ -115,9 +117,10 @@ class Sieve:
         self.slack = _slack(tree.centres.shape[1])
         self.centres, self.halves = tree.centres * scale, tree.halves * scale
         self.radii = squares(self.halves.T)  # (nodes,) squared distance from a box's centre to its corners
-        self.tiles = np.zeros((5, max(_TILE, BLOCK)), np.float32)  # the first stays zero
+        self.size = self.balls.lowers.shape[1]  # originals in a block
+        self.tiles = np.zeros((5, max(_TILE, self.size)), np.float32)  # the first stays zero
         self.inside = np.zeros(len(self.balls.middles))  # avatars that a whole block has inside
-        self.counted = np.zeros(len(self.balls.middles) * BLOCK)  # avatars, exact as float64 up to 2^53
+        self.counted = np.zeros(len(self.balls.middles) * self.size)  # avatars, exact as float64 up to 2^53
         self.waiting: list[tuple[Rows, Rows]] = []
         self.open_pairs = 0
 
@@ -131,7 +134,7 @@ class Sieve:
     @property
     def closer(self) -> Counts:
         """The avatars (n,) surely nearer than the lower bound."""
-        counts = self.counted + np.repeat(self.inside, BLOCK)
+        counts = self.counted + np.repeat(self.inside, self.size)
         return counts[: len(self.balls.centres)].astype(np.int64)
 
     def _descend(self) -> Iterator[tuple[int, Rows, Floats]]:
@@ -160,8 +163,8 @@ class Sieve:
                     stack.append((level + _LEVELS, block[part].repeat(1 << _LEVELS), children))
                 continue
             for number, first, last in _runs(block):
-                for i in range(first, last, _TILE // BLOCK):
-                    part = slice(i, min(last, i + _TILE // BLOCK))
+                for i in range(first, last, _TILE // self.size):
+                    part = slice(i, min(last, i + _TILE // self.size))
                     yield number, node[part], far[part]
 
     def _reach(self, block: Rows, node: Rows) -> tuple[Floats, Floats]:
@@ -187,7 +190,7 @@ class Sieve:
         np.negative(high[:, :, 0], out=high[:, :, 0])
         spread = np.ones((p, 2), np.float32)
         spread[:, 0] = far * self.slack
-        zeros, total, limit, below, above = (tile[: p * BLOCK].reshape(p, BLOCK) for tile in self.tiles)
+        zeros, total, limit, below, above = (tile[: p * self.size].reshape(p, self.size) for tile in self.tiles)
         for k, offsets in enumerate(balls.offsets[block]):
             np.matmul(low[k], offsets, out=below)
             np.matmul(high[k], offsets, out=above)
@@ -206,9 +209,9 @@ class Sieve:
         if len(small):
             kept[small] &= ~self._inside(block, nodes[small], low[:, small], high[:, small], spread[small, 0])
         place = np.flatnonzero(kept)
-        leaf = place // BLOCK
-        place -= leaf * BLOCK
-        place += block * BLOCK
+        leaf = place // self.size
+        place -= leaf * self.size
+        place += block * self.size
         if block == len(balls.middles) - 1:
             real = place < len(balls.centres)
             place, leaf = place[real], leaf[real]
@@ -216,8 +219,10 @@ class Sieve:
         self.open_pairs += len(place)
 
     def _inside(self, block: int, nodes: Rows, low: Singles, high: Singles, spread: Singles) -> NDArray[np.bool_]:
-        """Return which originals (leaves, BLOCK) have the whole leaf inside their lower ball, and count its avatars."""
-        _, total, _, below, above = (tile[: len(nodes) * BLOCK].reshape(len(nodes), BLOCK) for tile in self.tiles)
+        """Return which originals (leaves, size) have the whole leaf inside their lower ball, and count its avatars."""
+        _, total, _, below, above = (
+            tile[: len(nodes) * self.size].reshape(len(nodes), self.size) for tile in self.tiles
+        )
         total[:] = spread[:, None]
         for k, offsets in enumerate(self.balls.offsets[block]):
             np.matmul(low[k], offsets, out=below)
@@ -226,7 +231,7 @@ class Sieve:
             np.square(below, out=below)
             total += below
         inside: NDArray[np.bool_] = total < self.balls.lowers[block]
-        self.counted[block * BLOCK : (block + 1) * BLOCK] += self.tree.counts[nodes].astype(np.float64) @ inside
+        self.counted[block * self.size : (block + 1) * self.size] += self.tree.counts[nodes].astype(np.float64) @ inside
         return inside
 
     def _count_leaves(self) -> Iterator[Undecided]:

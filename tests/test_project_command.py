@@ -135,7 +135,7 @@ def test_rows_of_two_files_can_be_numbered(project, csv, tmp_path):
 def test_a_file_that_is_no_model_is_refused(project, raw, tmp_path):
     args = ("--avatars", raw[1], "--projected-avatars", f"parquet:{tmp_path}/a")
     assert project("--model", tmp_path / "none.json", *args) == (
-        2, [f"--model {tmp_path}/none.json: cannot be read (FileNotFoundError)"]
+        2, [f"--model {tmp_path}/none.json: cannot be read (No such file or directory)"]
     )  # fmt: skip
     (tmp_path / "some.json").write_text("{}")
     code, problems = project("--model", tmp_path / "some.json", *args)
