@@ -2,6 +2,7 @@
 
     python scripts/benchmark.py kernel            the table of the README: about half an hour
     python scripts/benchmark.py kernel --quick    a tenth of the rows: some minutes
+    python scripts/benchmark.py job               whole jobs, see benchmark_job.py
 
 Each contender runs in a process of its own with one thread, builds its index and counts, once to warm up on a few rows
 and then several times; the table has the medians. Seconds are of the processor (user and system): other processes on
@@ -196,7 +197,7 @@ def make(case: Case, path: Path) -> None:
 def kernel_table(quick: bool, repeats: int) -> None:
     """Print the kernel's table, a line as soon as it is measured."""
     peers = [name for name in CONTENDERS if name not in ("kernel", "faiss")]
-    print(_machine(peers))
+    print(_machine(f"one thread; processor seconds, index included; ratio to the fastest of {', '.join(peers)}"))
     heads = ["rows", "components", "data", "kernel s", *(f"{name} s" for name in peers)]
     print("| " + " | ".join([*heads, "ratio", "target", "rows that differ", "MiB"]) + " |")
     print("|---" * (len(heads) + 4) + "|")
@@ -231,7 +232,7 @@ def _line(case: Case, peers: list[str], repeats: int, data: Path) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _machine(peers: list[str]) -> str:
+def _machine(how: str) -> str:
     versions = [f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -240,10 +241,7 @@ def _machine(peers: list[str]) -> str:
         cpu = platform.processor() or platform.machine()
     unset = [name for name in OVERRIDES if name in os.environ]
     note = f"; {' and '.join(unset)} left unset" if unset else ""
-    return (
-        f"{datetime.date.today()}, {cpu}, Python {platform.python_version()}, {', '.join(versions)}, "
-        f"one thread{note}; processor seconds, index included; ratio to the fastest of {', '.join(peers)}\n"
-    )
+    return f"{datetime.date.today()}, {cpu}, Python {platform.python_version()}, {', '.join(versions)}, {how}{note}\n"
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -253,6 +251,9 @@ def main(argv: list[str] | None = None) -> int:
     table = commands.add_parser("kernel", help="the kernel against scipy's and scikit-learn's trees")
     table.add_argument("--quick", action="store_true", help="a tenth of the rows")
     table.add_argument("--repeats", type=int, default=REPEATS, help=f"runs per contender (default: {REPEATS})")
+    job = commands.add_parser("job", help="whole jobs, beside the floor and beside what one would write without us")
+    job.add_argument("--rows", type=int, nargs="+", default=[20_000, 1_000_000, 10_000_000])
+    job.add_argument("--repeats", type=int, default=1, help="runs per contender (default: 1)")
     one = commands.add_parser("contender")  # of this script, for this script
     one.add_argument("name", choices=CONTENDERS)
     one.add_argument("data", type=Path)
@@ -260,6 +261,11 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.command == "contender":
         contender(arguments.name, arguments.data, arguments.repeats)
+    elif arguments.command == "job":
+        from benchmark_job import job_table
+
+        print(_machine("two cores; seconds of the clock, whole processes"))
+        job_table(arguments.rows, arguments.repeats)
     else:
         kernel_table(arguments.quick, arguments.repeats)
     return 0
