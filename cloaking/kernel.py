@@ -24,7 +24,7 @@ _NEIGHBOURS = 2  # levels above the leaves within which originals are ordered by
 _CACHED = 1 << 13  # rows looked at together, in a core's cache
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, as in Fibonacci hashing
 _WAITING = 1 << 20  # pairs of original and leaf that may wait to be known as lone
-_SETTLED = 1 << 17  # distances computed at a time, 1 MiB a temporary
+_SETTLED = 1 << 18  # coordinates that exact distances are computed from at a time, 2 MiB a temporary
 
 
 class AvatarIndex:
@@ -273,7 +273,7 @@ def _settle(
 ) -> Counts:
     """Return closer and within (2, pairs) of originals `rows` in `leaves`, by the definition; x is (ncp, n)."""
     counts = np.empty((2, len(rows)), np.int64)
-    step = max(1, _SETTLED // tree.points.shape[2])
+    step = max(1, _SETTLED // tree.points[0].size)
     for i in range(0, len(rows), step):
         part = slice(i, i + step)
         row, points, weights = rows[part], tree.points[leaves[part]].transpose(1, 0, 2), tree.weights[leaves[part]]

@@ -12,6 +12,7 @@ from cloaking.names import alike, column, in_order
 ORIGINAL_ID, AVATAR_ID = "original_id", "avatar_id"  # the columns of a link table
 NO_GROUP, OTHER_GROUPS = "(none)", "(other)"
 SMALLEST_GROUP = 100
+PANDAS_INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ def choose_components(
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the components to measure over, and what is wrong with the choice.
 
-    Unless named they are the numeric columns of the originals without those set `apart` (keys and group), numbered
-    names in the order of their numbers; `ncp` takes the first of them.
+    Unless named they are the numeric columns of the originals without those set `apart` (keys and group) and without
+    the row index that pandas leaves in its files, numbered names in the order of their numbers; `ncp` takes the first.
     """
     if components is None:
         numeric = [field.name for field in originals.schema if isinstance(field.dataType, NumericType)]
-        components = in_order([name for name in numeric if name not in apart])
+        components = in_order([n for n in numeric if n not in apart and not n.startswith(PANDAS_INDEX)])
         if not components:
             return (), ["originals: no numeric column is left as a component; name them with --components"]
     if ncp is not None and not 1 <= ncp <= len(components):

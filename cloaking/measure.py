@@ -175,6 +175,7 @@ def prepare(
         other = checks.Side(avatars, labels[1], avatars_key)
     columns = linking.Columns(key, avatars_key, chosen, options.group_by)
     rows = checks.check(side, other, columns, problems, null_is_unlinked=link is not None)
+    log.info("components: %d of the originals: %s", len(chosen), ", ".join(chosen))
     unused = [name for name in avatars.columns if name not in (*avatars_key, *key, *chosen)]
     if unused:
         log.info("ignored: columns of the avatars: %s", ", ".join(unused))

@@ -12,8 +12,9 @@ for |b|^2 - 2ab is at most (|a| + |b|)^2; so is |a|^2. The roundings that follow
 add at most 6u of the same and of the bound. As (|a| + |b|)^2 <= 2(|a|^2 + |b|^2), the whole stays below (4K + 24)u
 times |a|^2 + |b|^2, or times the bound where that is larger. `_slack` is twice that, which also covers the float64 sums
 of the definition, wrong by (K + 2)2^-53 of themselves. Underflow in float32, flushed to zero or not, adds at most
-2^-126 a product, in float64 2^-1074 a product: a floor under the bounds. Overflow gives inf or nan, for which no
-comparison that decides is true; bounds of 2^120 and more decide nothing.
+2^-126 a product, in float64 2^-1074 a product: a floor under the bounds. Overflow decides nothing: where a squared
+bound, |a|^2 or a leaf's squared radius reaches 2^120, no avatar of the leaf is decided, and below that no product can
+overflow; a box whose squared distance overflows is beyond any bound below 2^120; nan fails every comparison.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ _PAIRS = 1 << 16  # (block, node) pairs tested at once
 _TILE = 1 << 17  # numbers in a temporary of the inner loops: 512 KiB stay in a core's cache
 _PRODUCT = 1_000_000  # multiplications in a product of matrices: up to here OpenBLAS has kernels for small ones
 _OPEN = 1 << 20  # (original, leaf) pairs to collect before leaves are counted, so that many originals meet in a leaf
-_STRIP = 1 << 17  # of those, pairs whose coordinates are held at once
+_STRIP = 1 << 20  # of those, coordinates held at once: 8 MiB in float64
 _UNIT = 2.0**-24  # rounding of float32
 _DOUBLE = 1e-13  # margin for the rounding of the float64 boxes, relative to the square of the farthest distance
-_LARGEST = 2.0**120  # squared bounds from here on are compared with what may overflow
+_LARGEST = 2.0**120  # squared distances from here on decide nothing, since float32 may overflow on the way
 
 
 class Undecided(NamedTuple):
@@ -163,8 +164,9 @@ class Sieve:
                     stack.append((level + _LEVELS, block[part].repeat(1 << _LEVELS), children))
                 continue
             for number, first, last in _runs(block):
-                for i in range(first, last, _TILE // self.size):
-                    part = slice(i, min(last, i + _TILE // self.size))
+                step = max(1, _TILE // self.size)
+                for i in range(first, last, step):
+                    part = slice(i, min(last, i + step))
                     yield number, node[part], far[part]
 
     def _reach(self, block: Rows, node: Rows) -> tuple[Floats, Floats]:
@@ -242,8 +244,9 @@ class Sieve:
         self.waiting, self.open_pairs = [], 0
         small = np.uint16 if self.tree.leaves <= 1 << 16 else np.int64  # numpy sorts 16 bits by radix
         order = np.argsort(leaves.astype(small), kind="stable")
-        for i in range(0, len(order), _STRIP):
-            part = order[i : i + _STRIP]
+        step = max(1, _STRIP // self.centres.shape[1])
+        for i in range(0, len(order), step):
+            part = order[i : i + step]
             yield self._count_strip(rows[part], leaves[part])
 
     def _count_strip(self, rows: Rows, leaves: Rows) -> Undecided:
@@ -284,10 +287,14 @@ class Sieve:
         seen = np.ones((difference.shape[1] + 1, len(rows)), np.float32)
         seen[:-1] = difference.T
         norms = squares(seen[:-1])
-        spread = (self.radii[tree.leaves :] * self.slack).astype(np.float32).take(leaves)
+        radii = self.radii[tree.leaves :]
+        spread = np.where(radii < _LARGEST, radii * self.slack, np.inf).astype(np.float32).take(leaves)
         lower, upper = balls.lower.take(rows) - spread, balls.upper.take(rows) + spread
         lower -= norms * np.float32(1 + self.slack)
         upper -= norms * np.float32(1 - self.slack)
+        if not norms.max() < _LARGEST:
+            far = ~(norms < _LARGEST)
+            lower[far], upper[far] = -np.inf, np.inf
         return seen, lower, upper
 
 

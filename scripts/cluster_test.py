@@ -59,7 +59,7 @@ def make_tables(folder: Path) -> None:
     for name, values in (("originals", points), ("avatars", avatars(points, K, rng))):
         frame = pd.DataFrame(values, columns=[f"dim_{k}" for k in range(1, NCP + 1)])
         frame.insert(0, "id", np.arange(ROWS))
-        frame.sample(frac=1, random_state=rng.integers(2**31)).to_parquet(folder / f"{name}.parquet")
+        frame.sample(frac=1, random_state=rng.integers(2**31)).to_parquet(folder / f"{name}.parquet", index=False)
 
 
 def job(folder: Path, name: str) -> list[str]:

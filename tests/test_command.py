@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyspark
 import pytest
 
 from cloaking import command as module
@@ -282,6 +283,7 @@ def test_no_message_holds_a_value_of_a_record(command, parquet, caplog):
     assert not any("777333" in text for text in [*done.problems, done.out, caplog.text])
 
 
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="before Spark 4 such a value is null, and its row not kept")
 @pytest.mark.parametrize("where", ["cast(ward as int) = 1", "1 / (id - 2) > 0"])
 def test_a_condition_that_breaks_on_a_row_is_2_and_shows_no_value(command, parquet, where):
     originals = parquet("originals", {**ORIGINALS, "ward": ["777333x"] * 4})

@@ -135,3 +135,8 @@ def test_no_numeric_column_is_a_problem(spark):
 )
 def test_small_groups_are_merged_and_the_next_smallest_joins_them_where_they_are_too_few(sizes, alone, merged):
     assert merge_small_groups(sizes) == (alone, merged)
+
+
+def test_the_row_index_that_pandas_leaves_in_its_files_is_no_component(spark):
+    table = spark.createDataFrame([(1, 0.5, 7)], "id long, dim_1 double, __index_level_0__ long")
+    assert linking.choose_components(table, ["id"], None, None) == (("dim_1",), [])
