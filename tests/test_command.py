@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import oracle
 import pandas as pd
 import pyspark
 import pytest
@@ -418,6 +419,60 @@ def test_the_real_tables_give_their_known_figures(command, reference_data):
         report[key] for key in ("local_cloaking", "hidden_rate", "hidden_rate_ties_hide", "hidden_rate_ties_expose")
     ]
     assert [round(figure, 4) for figure in figures] == [24.0, 92.6907, 98.5359, 57.6867]
+
+
+def raw_columns(rng, rows=120):
+    arms = np.array(["a", "b", "c"])[rng.integers(3, size=rows)]
+    return {"id": range(rows), "age": rng.normal(50, 9, rows), "weight": rng.normal(70, 5, rows), "arm": arms}
+
+
+def test_raw_tables_are_measured_in_the_space_of_their_originals(command, parquet, tmp_path):
+    rng = np.random.default_rng(3)
+    originals, avatars = (raw_columns(rng) for _ in range(2))
+    refs = [parquet(name, columns) for name, columns in (("raw_o", originals), ("raw_a", avatars))]
+    done = command("--originals", refs[0], "--avatars", refs[1], "--project", "famd", "--ncp", 2, "--group-by", "arm",
+                   "--counts", f"parquet:{tmp_path}/counts")  # fmt: skip
+    assert (done.code, done.report["ncp"], done.report["components"]) == (0, 2, ["dim_1", "dim_2"])
+
+    # the same space by numpy's decomposition of the standardised columns and weighted indicators of the originals
+    numbers = np.column_stack([originals["age"], originals["weight"]])
+    shares = np.array([np.mean(originals["arm"] == arm) for arm in "abc"])
+
+    def standardised(columns):
+        values = np.column_stack([columns["age"], columns["weight"]])
+        indicators = np.column_stack([columns["arm"] == arm for arm in "abc"])
+        return np.hstack(
+            [(values - numbers.mean(axis=0)) / numbers.std(axis=0), (indicators - shares) / np.sqrt(shares)]
+        )
+
+    axes = np.linalg.svd(standardised(originals))[2][:2].T
+    x, y = standardised(originals) @ axes, standardised(avatars) @ axes
+    closer, within = oracle.count(y.tolist(), x.tolist(), y.tolist())
+    found = pd.read_parquet(tmp_path / "counts").sort_values("id")
+    assert found["closer"].tolist() == list(closer)
+    assert found["cloaking"].tolist() == [count - 1 for count in within]
+    variance = np.linalg.svd(standardised(originals), compute_uv=False) ** 2
+    assert done.report["explained_variance"] == pytest.approx((variance / variance.sum())[:2], rel=1e-9)
+
+
+def test_real_raw_tables_give_their_known_figures(command, reference_data):
+    refs = [f"csv:{reference_data}/wbcd_raw_{side}.csv" for side in ("originals", "avatars")]
+    options = ("--project", "auto", "--categorical", "Class", "--ncp", 2)
+    report = command("--originals", refs[0], "--avatars", refs[1], *options).report
+    figures = [report[name] for name in ("local_cloaking", "hidden_rate", "originals_with_ties")]
+    assert figures == [24.0, pytest.approx(92.69071777, abs=1e-8), 329]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--categorical", "arm"), "--categorical is about --project"),
+        (("--project", "pca"), "--project needs --ncp, the number of components to keep"),
+        (("--project", "pca", "--ncp", 2, "--components", "age"), "--components are of projected tables; leave it out"),
+    ],
+)
+def test_what_projecting_needs_and_excludes_is_said(command, pair, options, problem):
+    assert any(problem in line for line in command(*pair, *options).problems)
 
 
 def test_the_exit_codes_are_the_documented_ones():
