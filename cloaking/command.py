@@ -171,8 +171,9 @@ def _link_kind(settings: Settings) -> str:
 
 
 def _parameters(settings: Settings) -> dict[str, Any]:
-    """Return what was set, without Spark's settings, which may hold passwords."""
-    return {name: value for name, value in asdict(settings).items() if value is not None and name != "conf"}
+    """Return what was set, without Spark's settings, which may hold passwords, and how to project if nothing was."""
+    left_out = {"conf"} | (set() if settings.project else {"missing_continuous", "missing_categorical", "unseen"})
+    return {name: value for name, value in asdict(settings).items() if value not in (None, ()) and name not in left_out}
 
 
 def _versions(spark: "SparkSession") -> dict[str, str]:
