@@ -23,6 +23,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, prog: str, description: str, epilog: str) -> None:
         super().__init__(
             prog=prog,
+            usage="%(prog)s [options]",
             description=description,
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
