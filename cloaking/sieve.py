@@ -182,34 +182,28 @@ class Sieve:
     def _test(self, block: int, nodes: Rows, far: Floats) -> None:
         """Keep the originals and leaves of which the ball crosses the box; count the leaves inside a lower ball.
 
-        Sums like x - low come from products of matrices, (low, -1) by (1, x): numpy spreads a row over a column slowly.
+        Sums like low - x come from products of matrices, (low, -1) by (1, x): numpy spreads a row over a column slowly.
         """
-        balls, p = self.balls, len(nodes)
+        balls, ncp, p = self.balls, self.centres.shape[1], len(nodes)
         centre, half = self.centres[nodes] - balls.middles[block], self.halves[nodes]
-        low, high = np.empty((2, centre.shape[1], p, 2), np.float32)
-        low[:, :, 0], low[:, :, 1] = (centre - half).T, -1
-        high[:, :, 0], high[:, :, 1] = (centre + half).T, 1
-        np.negative(high[:, :, 0], out=high[:, :, 0])
+        faces = np.empty((ncp, 2, p, 2), np.float32)
+        faces[:, 0, :, 0], faces[:, 0, :, 1] = (centre - half).T, -1
+        faces[:, 1, :, 0], faces[:, 1, :, 1] = -(centre + half).T, 1
         spread = np.ones((p, 2), np.float32)
         spread[:, 0] = far * self.slack
-        zeros, total, limit, below, above = (tile[: p * self.size].reshape(p, self.size) for tile in self.tiles)
-        for k, offsets in enumerate(balls.offsets[block]):
-            np.matmul(low[k], offsets, out=below)
-            np.matmul(high[k], offsets, out=above)
-            np.maximum(below, above, out=below)
-            np.maximum(below, zeros, out=below)
-            if k == 0:
-                np.square(below, out=total)
-            else:
-                np.square(below, out=below)
-                total += below
+        zeros, total, limit = (tile[: p * self.size].reshape(p, self.size) for tile in self.tiles[:3])
+        for k, outside in self._outside(block, faces):
+            np.maximum(outside[0], outside[1], out=outside[0])
+            np.maximum(outside[0], zeros, out=outside[0])
+            np.square(outside[0], out=total if k == 0 else outside[0])
+            if k:
+                total += outside[0]
         np.matmul(spread, balls.uppers[block], out=limit)
         kept = ~(total > limit)
 
-        largest = balls.bounds[1, block]
-        small = np.flatnonzero(self.radii[nodes] < largest)  # a leaf inside a ball is smaller than it
+        small = np.flatnonzero(self.radii[nodes] < balls.bounds[1, block])  # a leaf inside a ball is smaller than it
         if len(small):
-            kept[small] &= ~self._inside(block, nodes[small], low[:, small], high[:, small], spread[small, 0])
+            kept[small] &= ~self._inside(block, nodes[small], faces[:, :, small], spread[small, 0])
         place = np.flatnonzero(kept)
         leaf = place // self.size
         place -= leaf * self.size
@@ -220,18 +214,22 @@ class Sieve:
         self.waiting.append((place, (nodes - self.tree.leaves)[leaf]))
         self.open_pairs += len(place)
 
-    def _inside(self, block: int, nodes: Rows, low: Singles, high: Singles, spread: Singles) -> NDArray[np.bool_]:
+    def _outside(self, block: int, faces: Singles) -> Iterator[tuple[int, Singles]]:
+        """Yield per component how far originals are below and above the leaves, (2, leaves, size), negative inside."""
+        ncp, _, p, _ = faces.shape
+        outside = self.tiles[3:].reshape(-1)[: 2 * p * self.size].reshape(2, p, self.size)
+        for k in range(ncp):
+            np.matmul(faces[k].reshape(2 * p, 2), self.balls.offsets[block, k], out=outside.reshape(2 * p, self.size))
+            yield k, outside
+
+    def _inside(self, block: int, nodes: Rows, faces: Singles, spread: Singles) -> NDArray[np.bool_]:
         """Return which originals (leaves, size) have the whole leaf inside their lower ball, and count its avatars."""
-        _, total, _, below, above = (
-            tile[: len(nodes) * self.size].reshape(len(nodes), self.size) for tile in self.tiles
-        )
+        total = self.tiles[1, : len(nodes) * self.size].reshape(len(nodes), self.size)
         total[:] = spread[:, None]
-        for k, offsets in enumerate(self.balls.offsets[block]):
-            np.matmul(low[k], offsets, out=below)
-            np.matmul(high[k], offsets, out=above)
-            np.minimum(below, above, out=below)
-            np.square(below, out=below)
-            total += below
+        for _, outside in self._outside(block, faces):
+            np.minimum(outside[0], outside[1], out=outside[0])
+            np.square(outside[0], out=outside[0])
+            total += outside[0]
         inside: NDArray[np.bool_] = total < self.balls.lowers[block]
         self.counted[block * self.size : (block + 1) * self.size] += self.tree.counts[nodes].astype(np.float64) @ inside
         return inside
