@@ -87,7 +87,8 @@ class AvatarIndex:
             closer, within: `(n,)` int64 each.
 
         Raises:
-            ValueError: as for the constructor, or an original whose own avatar is said to be in the index and is not.
+            ValueError: as for the constructor, or an original whose own avatar is said to be in the index and nothing
+                there lies within its tie bound. A wrong word is noticed only so: what alone lies there is taken for it.
         """
         x, y = _coordinates("originals", originals), _coordinates("own", own)
         if x.shape != y.shape or x.shape[1] != self.shape[1]:
