@@ -8,19 +8,19 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-ROWS = 250_000  # the leaves of an index are the faster, the more originals reach them together
+ROWS = 250_000  # enough for numpy to be fast
 
 Batches = Iterable[pa.RecordBatch]
 
 
-def joined(batches: Batches) -> Iterator[pa.Table]:
-    """Join the small batches that Spark sends to tables of about ROWS rows."""
+def joined(batches: Batches, at_least: int = ROWS) -> Iterator[pa.Table]:
+    """Join the small batches that Spark sends to tables of `at_least` so many rows, but for the last."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         held.append(batch)
         rows += batch.num_rows
-        if rows >= ROWS:
+        if rows >= at_least:
             yield pa.Table.from_batches(held)
             held, rows = [], 0
     if held:

@@ -88,12 +88,12 @@ def link(originals: DataFrame, avatars: DataFrame, columns: Columns, tasks: int)
     """Join both selections on the key, in `tasks` partitions: one row per original, its own avatar beside it.
 
     A number of partitions that is asked for is kept: adaptive execution would merge them by their bytes, which say
-    nothing of the work that counting makes of them.
+    nothing of the work that counting makes of them. Of a join Spark makes at least spark.sql.shuffle.partitions, 200
+    unless set; those are brought together again, since small tasks count slowly.
     """
     left, right = (side.repartition(tasks, *columns.keys) for side in (originals, avatars))
-    return left.join(right, on=columns.keys, how="inner").select(
-        *columns.keys, "group", *columns.originals, *columns.own
-    )
+    linked = left.join(right, on=columns.keys, how="inner").coalesce(tasks)
+    return linked.select(*columns.keys, "group", *columns.originals, *columns.own)
 
 
 def group_label(group: str) -> Column:

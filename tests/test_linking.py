@@ -72,11 +72,17 @@ def test_no_name_of_a_column_can_clash_with_our_own(spark):
     assert [found[f"original_{k}"] for k in range(1, 6)] == [found[f"own_{k}"] for k in range(1, 6)] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("shuffle_partitions", [2, 200])
 @pytest.mark.parametrize("tasks", [1, 3])
-def test_the_number_of_tasks_that_is_asked_for_is_kept(spark, tasks):
-    table = spark.range(50).select("id", F.col("id").cast("double").alias("x"))
-    found = linked(table, table, Columns(("id",), ("id",), ("x",)), tasks)
-    assert len(found.select(F.spark_partition_id().alias("p")).distinct().collect()) == tasks
+def test_the_number_of_tasks_that_is_asked_for_is_kept(spark, tasks, shuffle_partitions):
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", shuffle_partitions)  # Spark makes no fewer of a join
+    try:
+        table = spark.range(1_000).select("id", F.lit(0.5).alias("x"))
+        found = linked(table, table, Columns(("id",), ("id",), ("x",)), tasks)
+        assert len(found.select(F.spark_partition_id().alias("p")).distinct().collect()) == tasks
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", usual)
 
 
 def test_a_link_table_says_which_original_an_avatar_was_made_from(spark):
