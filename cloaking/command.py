@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cloaking import __version__
 from cloaking.config import Settings, parse
 from cloaking.errors import CloakingError, SettingsError
-from cloaking.figures import Gate, Run, Summary
+from cloaking.figures import Run, Summary
 from cloaking.session import session
 
 if TYPE_CHECKING:
@@ -50,16 +50,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
     """Measure, and write counts, page, history and report.json in this order; the last means that the run is whole."""
-    from cloaking import files, history, inputs, report, tables
+    from cloaking import files, history, inputs, report, stores, tables
     from cloaking.measure import measure
 
     laps = {"session": time.monotonic()}
     if settings.counts is not None:
         read = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
-        tables.check_new(spark, settings.counts, settings.overwrite, read)
+        stores.check_new(spark, settings.counts, "counts", settings.overwrite, read)
+    past = history.past(spark, settings.history, _name(settings)) if settings.history is not None else ()
     with tables.reading("originals or avatars"):
         sources = inputs.read(spark, settings)
         plan = _plan(settings, sources)
+    _check_groups(settings, plan)
     laps["checks"] = time.monotonic()
     for notice in plan.rows.warnings:
         log.warning("%s: %s", notice.code, notice.message)
@@ -72,17 +74,18 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
 
         def keep(counts: "DataFrame") -> "DataFrame":
             assert settings.counts is not None
-            stored = tables.write(counts, settings.counts, settings.overwrite)
-            undo.callback(lambda: log.error("%s", tables.remove(spark, str(settings.counts))))
+            stored = stores.write(counts, settings.counts, "counts", settings.overwrite)
+            undo.callback(lambda: log.error("%s", stores.remove(spark, str(settings.counts), "counts")))
             return stored
 
         with tables.reading("originals or avatars"):
             summary = measure(plan, keep if settings.counts is not None else None).summary
+        fell = history.fell(past, summary, _run_date(settings), settings.compare_last)
+        summary = replace(summary, warnings=(*fell, *summary.warnings))
         laps["count"] = time.monotonic()
         for notice in summary.warnings[: len(summary.warnings) - len(plan.rows.warnings)]:
             log.warning("%s: %s", notice.code, notice.message)
         run = _run(spark, settings, plan, sources, summary, start, laps)
-        past = history.past(spark, settings.history, run.name) if settings.history is not None else ()
         try:
             files.write(settings.output, "report.html", report.to_html(run, past))
         except SettingsError as error:
@@ -113,9 +116,32 @@ def _plan(settings: Settings, tables: "Inputs") -> "Plan":
         broadcast_limit=settings.broadcast_limit,
         cell_rows=settings.cell_rows,
         tasks=settings.tasks,
+        quantiles=settings.quantiles,
     )
     labels = (f"originals '{settings.originals}'", f"avatars '{settings.avatars}'", f"link '{settings.link}'")
     return prepare(tables.originals, tables.avatars, options, link=tables.link, labels=labels)
+
+
+def _check_groups(settings: Settings, plan: "Plan") -> None:
+    """Refuse rules on groups that are not there, before anything is counted."""
+    groups = list(plan.groups.values())
+    missing = sorted({rule.group for rule in settings.rules if rule.group is not None} - set(groups))
+    if missing:
+        raise SettingsError(
+            *(
+                f"gates: there is no group '{group}' in column '{settings.group_by}' (groups under 100 are merged into "
+                f"'(other)'); there is {', '.join(groups)}"
+                for group in missing
+            )
+        )
+
+
+def _name(settings: Settings) -> str:
+    return settings.name or settings.originals
+
+
+def _run_date(settings: Settings) -> str:
+    return settings.run_date or datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def _run(
@@ -130,11 +156,11 @@ def _run(
     now = datetime.datetime.now(datetime.UTC)
     return Run(
         run_id=uuid.uuid4().hex,
-        name=settings.name or settings.originals,
+        name=_name(settings),
         run_at=now.isoformat(timespec="seconds"),
-        run_date=settings.run_date or now.date().isoformat(),
+        run_date=_run_date(settings),
         summary=summary,
-        gates=_gates(settings, summary),
+        gates=tuple(rule.applied(summary) for rule in settings.rules),
         inputs=((settings.originals, summary.originals), (settings.avatars, summary.avatars)),
         link_kind=_link_kind(settings),
         link_columns=plan.columns.made_from,
@@ -153,15 +179,6 @@ def _seconds(start: float, laps: Mapping[str, float]) -> dict[str, float]:
     return {lap: round(seconds, 3) for lap, seconds in (lengths | {"total": time.monotonic() - start}).items()}
 
 
-def _gates(settings: Settings, summary: Summary) -> tuple[Gate, ...]:
-    rules = {"local_cloaking": settings.min_local_cloaking, "hidden_rate": settings.min_hidden_rate}
-    return tuple(
-        Gate(metric, threshold, getattr(summary, metric))
-        for metric, threshold in rules.items()
-        if threshold is not None
-    )
-
-
 def _link_kind(settings: Settings) -> str:
     if settings.link is not None:
         return "link table"
@@ -173,7 +190,17 @@ def _link_kind(settings: Settings) -> str:
 def _parameters(settings: Settings) -> dict[str, Any]:
     """Return what was set, without Spark's settings, which may hold passwords, and how to project if nothing was."""
     left_out = {"conf"} | (set() if settings.project else {"missing_continuous", "missing_categorical", "unseen"})
-    return {name: value for name, value in asdict(settings).items() if value not in (None, ()) and name not in left_out}
+    values = asdict(settings)
+    values["gates"] = tuple(
+        _without_none({"metric": rule.metric, "at_least": rule.threshold, "group": rule.group})
+        for rule in settings.gates
+    )
+    values["jdbc"] = {name: _without_none(block) for name, block in values["jdbc"].items()}
+    return {name: value for name, value in values.items() if value not in (None, (), {}) and name not in left_out}
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _versions(spark: "SparkSession") -> dict[str, str]:

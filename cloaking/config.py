@@ -1,17 +1,16 @@
-"""Command line and TOML in, frozen settings out; everything unknown or impossible is refused, all of it at once."""
+"""Command line in, frozen settings out, a TOML file behind it; what is unknown or impossible is refused at once."""
 
 import argparse
 import datetime
-import difflib
 import math
-import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from cloaking import __version__
+from cloaking.config_file import Connection, File
 from cloaking.errors import SettingsError
+from cloaking.figures import Rule, quantile_share
 from cloaking.options import (
     BROADCAST_LIMIT,
     CELL_ROWS,
@@ -21,6 +20,7 @@ from cloaking.options import (
     TIE_TOLERANCE,
     Parser,
     add_projection,
+    address,
     names,
     positive,
     setting,
@@ -39,7 +39,7 @@ example:
       --min-local-cloaking 6 --output /reports/patients
 
 REF is catalog.schema.table or format:path, such as parquet:s3://bucket/patients, orc:/data/patients, csv:patients.csv
-(UTF-8, header, comma, decimal point, double quotes).
+(UTF-8, header, comma, decimal point, double quotes); jdbc:NAME is the table of the block [jdbc.NAME] of --config.
 
 exit codes: 0 done, the gate met or none set; 1 a bug; 2 bad arguments, configuration or data, nothing written;
 3 the gate is not met, everything written."""
@@ -81,7 +81,22 @@ class Settings:
     tasks: int | None = None
     tie_tolerance: float = TIE_TOLERANCE
     dry_run: bool = False
+    compare_last: float | None = None
+    gates: tuple[Rule, ...] = ()
+    jdbc: Mapping[str, Connection] = field(default_factory=dict)
     conf: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All that the run must reach."""
+        least = {"local_cloaking": self.min_local_cloaking, "hidden_rate": self.min_hidden_rate}
+        return (*(Rule(metric, value) for metric, value in least.items() if value is not None), *self.gates)
+
+    @property
+    def quantiles(self) -> tuple[float, ...]:
+        """The quantiles of the cloaking that the rules are about."""
+        shares = (quantile_share(rule.metric) for rule in self.gates)
+        return tuple(share for share in shares if share is not None)
 
 
 def parse(argv: Sequence[str] | None = None) -> Settings:
@@ -93,20 +108,40 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     """
     parser = _parser()
     given = vars(parser.parse_args(argv))
-    path = given.pop("config", None)
-    values = {**(_read_toml(path, parser) if path is not None else {}), **given}
+    path, report = given.pop("config", None), given.pop("report", None)
+    if path is None and report is not None:
+        raise SettingsError("--report chooses one of the reports of a --config file, which is not given")
+    file = None if path is None else File(path, report)
+    values = {} if file is None else file.values(_options(parser), given)
+    conf = (*values.get("conf", ()), *given.get("conf", ()))  # the last one of a setting wins
+    values |= given | {"conf": conf}
     problems = _contradictions(values)
+    tables = [values[name] for name in ("originals", "avatars", "link") if name in values]
+    wanted = [table.removeprefix("jdbc:") for table in tables if table.startswith("jdbc:")]
+    if wanted and file is None:
+        problems.append("jdbc:NAME is the block [jdbc.NAME] of a --config file, which is not given")
+    elif file is not None:
+        try:
+            values["jdbc"] = file.connections(sorted(set(wanted)))
+        except SettingsError as error:
+            problems += error.problems
     if problems:
         raise SettingsError(*problems)
     return Settings(**values)
+
+
+def _options(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
+    """Return the options that a file may hold, by their names with underscores."""
+    settings = {one.name for one in fields(Settings)}
+    return {action.dest: action for action in parser._actions if action.dest in settings}
 
 
 def _parser() -> Parser:
     """Return the parser; absent options stay absent, so that a TOML key can stand behind each."""
     parser = Parser("local-cloaking", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("tables")
-    tables.add_argument("--originals", metavar="REF", type=text, help="table of originals, one row each")
-    tables.add_argument("--avatars", metavar="REF", type=text, help="table of avatars, one row each")
+    tables.add_argument("--originals", metavar="REF", type=address, help="table of originals, one row each")
+    tables.add_argument("--avatars", metavar="REF", type=address, help="table of avatars, one row each")
     tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep, of both tables")
     tables.add_argument("--where-avatars", metavar="SQL", type=text, help="rows to keep of the avatars, if others")
 
@@ -115,7 +150,7 @@ def _parser() -> Parser:
     link.add_argument(
         "--made-from", metavar="A[,B]", type=names, help="the avatars' columns that hold that key instead"
     )
-    link.add_argument("--link", metavar="REF", type=text, help="link table: original_id, avatar_id, one to one")
+    link.add_argument("--link", metavar="REF", type=address, help="link table: original_id, avatar_id, one to one")
     link.add_argument("--by-position", action="store_true", help="row i belongs to row i, of two single files")
 
     space = parser.add_argument_group("projected space")
@@ -132,15 +167,20 @@ def _parser() -> Parser:
     add_projection(raw)
 
     results = parser.add_argument_group("results")
-    results.add_argument("--output", metavar="DIR", type=text, help="folder or address of report.json")
-    results.add_argument("--counts", metavar="REF", type=text, help="write the counts of each original too: SENSITIVE")
+    results.add_argument("--output", metavar="DIR", type=address, help="folder or address of report.json")
+    results.add_argument(
+        "--counts", metavar="REF", type=address, help="write the counts of each original too: SENSITIVE"
+    )
     results.add_argument("--overwrite", action="store_true", help="replace an existing --counts table")
     results.add_argument("--name", type=text, help="name of the report (default: the originals' REF)")
-    results.add_argument("--history", metavar="REF", type=text, help="table that keeps a row of each run")
+    results.add_argument("--history", metavar="REF", type=address, help="table that keeps a row of each run")
+    results.add_argument(
+        "--compare-last", metavar="SHARE", type=_share, help="warn where a figure fell by more than this share (0 to 1)"
+    )
     results.add_argument("--run-date", metavar="DATE", type=_date, help="YYYY-MM-DD (default: today, UTC)")
     results.add_argument("--group-by", metavar="COLUMN", type=text, help="the figures per group of originals too")
 
-    gate = parser.add_argument_group("gate (none unless set)")
+    gate = parser.add_argument_group("gate (none unless set; --config may hold rules on quantiles and groups)")
     gate.add_argument("--min-local-cloaking", metavar="X", type=_threshold, help="fail (exit 3) below X")
     gate.add_argument("--min-hidden-rate", metavar="Y", type=_percentage, help="fail (exit 3) below Y percent")
 
@@ -165,76 +205,13 @@ def _parser() -> Parser:
     )
     running.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
     running.add_argument("--config", metavar="FILE", help="TOML: long options with underscores; the command line wins")
+    running.add_argument("--report", metavar="NAME", type=text, help="which [reports.NAME] of the file to run")
     running.add_argument("--version", action="version", version=f"local-cloaking {__version__}")
     return parser
 
 
-def _read_toml(path: str, parser: argparse.ArgumentParser) -> dict[str, Any]:
-    """Return the file's settings, each read as its option would be."""
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SettingsError(f"--config {path}: cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"--config {path}: not valid TOML: {error}") from None
-
-    options = {action.dest: action for action in parser._actions if action.dest in {f.name for f in fields(Settings)}}
-    values, problems = {}, []
-    for key, value in document.items():
-        if key not in options:
-            near = difflib.get_close_matches(key, options, n=1)
-            hint = f"did you mean {near[0]}?" if near else "keys are the long options with underscores"
-            problems.append(f"--config {path}: unknown key '{key}'; {hint}")
-            continue
-        try:
-            values[key] = _toml_value(options[key], value)
-        except (argparse.ArgumentTypeError, ValueError) as error:
-            problems.append(f"--config {path}: {key}: {error}")
-    if problems:
-        raise SettingsError(*problems)
-    return values
-
-
-def _toml_value(action: argparse.Action, value: Any) -> Any:
-    """Convert a TOML value by the option's own rule; lists hold names, dates may be TOML dates."""
-    read = action.type
-    if read is None:  # a switch
-        if not isinstance(value, bool):
-            raise ValueError("true or false is needed")
-        return value
-    if action.dest == "conf":
-        if not isinstance(value, dict):
-            raise ValueError("a table of Spark settings is needed")
-        return tuple(f"{key}={flat}" for key, flat in _flat(value).items())
-    if read is names:
-        found = value if isinstance(value, list) else names(value) if isinstance(value, str) else None
-        if not found or not all(isinstance(name, str) and name for name in found):
-            raise ValueError("a list of names is needed")
-        return tuple(found)
-    if isinstance(value, bool) or not isinstance(value, str | int | float | datetime.date):
-        raise ValueError(f"a {'text' if read is text else 'single value'} is needed")
-    if read is text and not isinstance(value, str):
-        raise ValueError("a text in quotes is needed")
-    if read not in (text, _date) and isinstance(value, str):
-        raise ValueError("a number without quotes is needed")
-    if action.choices is not None and value not in action.choices:
-        raise ValueError(f"one of {', '.join(action.choices)} is needed")
-    return read(str(value))  # type: ignore[operator]
-
-
-def _flat(table: dict[str, Any], above: str = "") -> dict[str, str]:
-    """Return Spark's settings as dotted keys; in TOML a dotted key without quotes is a table in a table."""
-    flat: dict[str, str] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{above}{key}.")
-        else:
-            flat[above + key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return flat
-
-
 def _contradictions(values: dict[str, Any]) -> list[str]:
-    """Return what the settings lack and where they exclude each other; put tuples in place."""
+    """Return what the settings lack and where they exclude each other."""
     problems = [f"--{name} is missing" for name in ("originals", "avatars") if name not in values]
     if "output" not in values and not values.get("dry_run"):
         problems.append("--output is missing: the folder of the report (or give --dry-run)")
@@ -260,7 +237,26 @@ def _contradictions(values: dict[str, Any]) -> list[str]:
         problems += ["--components are of projected tables; leave it out"] if "components" in values else []
     if values.get("overwrite") and "counts" not in values:
         problems.append("--overwrite is about --counts, which is not given")
-    values["conf"] = tuple(values.get("conf", ()))
+    if "compare_last" in values and "history" not in values:
+        problems.append("--compare-last needs --history, which holds the last run")
+    problems += _gate_problems(values)
+    return problems
+
+
+def _gate_problems(values: Mapping[str, Any]) -> list[str]:
+    """Return where rules are about the same figure twice, or about groups that nobody asked for."""
+    rules: Sequence[Rule] = values.get("gates", ())
+    asked: list[tuple[str, str | None]] = [
+        (metric, None) for metric in ("local_cloaking", "hidden_rate") if f"min_{metric}" in values
+    ]
+    asked += [(rule.metric, rule.group) for rule in rules]
+    problems = [
+        f"gates: there are several rules on {metric}{f' of the group {group}' if group else ''}; keep one"
+        for metric, group in dict.fromkeys(asked)
+        if asked.count((metric, group)) > 1
+    ]
+    if any(rule.group is not None for rule in rules) and "group_by" not in values:
+        problems.append("gates: a rule on a group needs --group-by")
     return problems
 
 
@@ -280,6 +276,10 @@ def _threshold(given: str) -> float:
 
 def _percentage(given: str) -> float:
     return _number(given, 100, "a percentage from 0 to 100")
+
+
+def _share(given: str) -> float:
+    return _number(given, 1, "a share from 0 to 1")
 
 
 def _tolerance(given: str) -> float:

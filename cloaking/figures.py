@@ -8,6 +8,18 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 CLASSES: tuple[tuple[int, int | None], ...] = (
     (0, 0), (1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None),
 )  # fmt: skip
+RATES = ("hidden_rate", "hidden_rate_ties_hide", "hidden_rate_ties_expose")  # in percent
+_QUANTILE = "quantile_"
+
+
+def quantile_metric(share: float) -> str:
+    """Return what a rule calls the quantile of the cloaking at this share of the originals."""
+    return f"{_QUANTILE}{share}"
+
+
+def quantile_share(metric: str) -> float | None:
+    """Return the share of the quantile that a rule is about, None where it is about another figure."""
+    return float(metric.removeprefix(_QUANTILE)) if metric.startswith(_QUANTILE) else None
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,25 @@ class Summary:
         """The number of components that distances are taken over."""
         return len(self.components)
 
+    def value(self, metric: str) -> float:
+        """Return the figure that a rule names; a quantile must be among those that were asked for."""
+        share = quantile_share(metric)
+        return float(getattr(self, metric) if share is None else self.quantiles[share])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a run must reach: a metric, the least value of it, and the group of originals that it is about."""
+
+    metric: str
+    threshold: float
+    group: str | None = None
+
+    def applied(self, summary: Summary) -> "Gate":
+        """Return the rule with the value that was measured."""
+        of = summary if self.group is None else summary.groups[self.group]
+        return Gate(self.metric, self.threshold, of.value(self.metric), group=self.group)
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -79,6 +110,7 @@ class Gate:
     threshold: float
     value: float
     operator: str = ">="
+    group: str | None = None
 
     @property
     def met(self) -> bool:
@@ -122,3 +154,5 @@ class PastRun:
     p05: float
     p95: float
     verdict: str
+    hidden_rate: float | None = None
+    ncp: int | None = None

@@ -1,6 +1,7 @@
 """One row per run, in a table that several reports share; its key is the name of the report and the date of the run."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 
@@ -8,8 +9,8 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from cloaking import tables
-from cloaking.figures import PastRun, Run
+from cloaking import stores
+from cloaking.figures import Notice, PastRun, Run, Summary
 
 KEY = ["name", "run_date"]
 SCHEMA = T.StructType(
@@ -59,7 +60,7 @@ def record(spark: SparkSession, ref: str, run: Run) -> None:
         name=run.name,
         run_date=date.fromisoformat(run.run_date),
     )
-    tables.replace_partitions(spark.createDataFrame([row], SCHEMA), ref, KEY)
+    stores.replace_partitions(spark.createDataFrame([row], SCHEMA), ref, KEY)
 
 
 def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
@@ -67,15 +68,47 @@ def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
 
     Raises:
         InputError: there is a table, and it cannot be read.
+        OutputError: a format that keeps no history.
     """
-    table = tables.read_existing(spark, ref, "history", SCHEMA)
+    stores.check_partitions(ref, "history")
+    table = stores.read_existing(spark, ref, "history", SCHEMA)
     if table is None:
         return ()
-    rows = table.where(F.col("name") == name).select("run_date", "local_cloaking", "quantiles", "verdict").collect()
+    kept = ("run_date", "local_cloaking", "hidden_rate", "ncp", "quantiles", "verdict")
+    rows = table.where(F.col("name") == name).select(*kept).collect()
     return tuple(_past_run(row) for row in sorted(rows, key=lambda row: row["run_date"]))
+
+
+def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float | None) -> tuple[Notice, ...]:
+    """Return a notice for each figure that fell by more than `share` since the last run before `run_date`.
+
+    Figures over another number of components are not compared, and that is said.
+    """
+    before = [run for run in past if run.run_date < run_date]
+    if share is None or not before:
+        return ()
+    last = before[-1]
+    if last.ncp != summary.ncp:
+        message = f"the last run, of {last.run_date}, took {last.ncp} components, this one {summary.ncp}"
+        return (Notice("not_comparable", message),)
+    figures = {"local_cloaking": "Local Cloaking", "hidden_rate": "the hidden rate"}
+    return tuple(
+        Notice(
+            "figure_fell", f"{called} fell from {then:.15g} on {last.run_date} to {now:.15g}, by {1 - now / then:.1%}"
+        )
+        for name, called in figures.items()
+        if (now := getattr(summary, name)) < (1 - share) * (then := getattr(last, name))
+    )
 
 
 def _past_run(row: Row) -> PastRun:
     quantiles = json.loads(row["quantiles"])
-    low, high = quantiles["0.05"], quantiles["0.95"]
-    return PastRun(row["run_date"].isoformat(), row["local_cloaking"], low, high, row["verdict"])
+    return PastRun(
+        run_date=row["run_date"].isoformat(),
+        local_cloaking=row["local_cloaking"],
+        p05=quantiles["0.05"],
+        p95=quantiles["0.95"],
+        verdict=row["verdict"],
+        hidden_rate=row["hidden_rate"],
+        ncp=row["ncp"],
+    )

@@ -31,7 +31,8 @@ def read(spark: SparkSession, settings: Settings) -> Inputs:
     link = None
     if settings.link is not None:
         try:
-            link = tables.read(spark, settings.link, "link", text=(ORIGINAL_ID, AVATAR_ID))
+            texts = (ORIGINAL_ID, AVATAR_ID)
+            link = tables.read(spark, settings.link, "link", text=texts, connections=settings.jdbc)
         except InputError as error:
             problems += error.problems
     try:
@@ -67,7 +68,11 @@ def _both(spark: SparkSession, settings: Settings) -> tuple[DataFrame, DataFrame
     problems: list[str] = []
     for role, ref, where, text in sides:
         try:
-            frames.append(tables.read(spark, ref, role, where=where, text=text, by_position=settings.by_position))
+            by_position, connections = settings.by_position, settings.jdbc
+            table = tables.read(
+                spark, ref, role, where=where, text=text, by_position=by_position, connections=connections
+            )
+            frames.append(table)
         except InputError as error:
             problems += error.problems
     if problems:
@@ -97,6 +102,7 @@ def _projected(spark: SparkSession, settings: Settings) -> tuple[DataFrame, Data
         missing_continuous=settings.missing_continuous,
         missing_categorical=settings.missing_categorical,
         unseen=settings.unseen,
+        jdbc=settings.jdbc,
     )
     originals, avatars, model = raw.spaces(spark, asked)
     assert originals is not None and avatars is not None

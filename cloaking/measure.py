@@ -1,14 +1,16 @@
 """Originals and avatars -> Local Cloaking, in Python: link, check, count, summarise."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from cloaking import checks, counting, linking
+from cloaking import checks, counting, linking, suspicions
 from cloaking.errors import InputError, SettingsError
 from cloaking.figures import Summary
 from cloaking.names import column
@@ -19,6 +21,7 @@ from cloaking.summary import OVERALL, summarise
 log = logging.getLogger(__name__)
 
 GROUPS = 1_000  # the most groups that are told apart
+OBSERVED_WITHIN = 60  # seconds after the counting; a driver that drowns in events may drop the one that tells
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Options:
     broadcast_limit: int = BROADCAST_LIMIT
     cell_rows: int = CELL_ROWS
     tasks: int | None = None
+    quantiles: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         problems = []
@@ -78,6 +82,8 @@ class Options:
         for name in ("broadcast_limit", "cell_rows", "tasks"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 problems.append(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not all(0 < share < 1 for share in self.quantiles):
+            problems.append(f"quantiles must be between 0 and 1, not {', '.join(map(str, self.quantiles))}")
         if problems:
             raise SettingsError(*problems)
 
@@ -93,6 +99,7 @@ class Plan:
     groups: Mapping[int, str]
     tie_tolerance: float
     spread: counting.Spread
+    quantiles: tuple[float, ...] = ()
 
 
 def local_cloaking(
@@ -110,6 +117,7 @@ def local_cloaking(
     broadcast_limit: int = BROADCAST_LIMIT,
     cell_rows: int = CELL_ROWS,
     tasks: int | None = None,
+    quantiles: Sequence[float] = (),
 ) -> LocalCloaking:
     """Measure Local Cloaking: the median number of other avatars at least as close to an original as its own.
 
@@ -128,6 +136,7 @@ def local_cloaking(
         broadcast_limit: MiB of avatars' coordinates up to which `auto` broadcasts.
         cell_rows: the most avatars that a task of `partition` holds.
         tasks: Spark tasks to count with; unless given, from the number of rows.
+        quantiles: shares of quantiles of the cloaking to give besides 0.05, 0.25, 0.5, 0.75 and 0.95.
 
     Returns:
         The figures in `.summary`, the counts of each original in `.counts`.
@@ -146,6 +155,7 @@ def local_cloaking(
         broadcast_limit=broadcast_limit,
         cell_rows=cell_rows,
         tasks=tasks,
+        quantiles=tuple(quantiles),
     )
     return measure(prepare(originals, avatars, options, link=link))
 
@@ -197,6 +207,7 @@ def prepare(
             cell_rows=options.cell_rows,
             tasks=options.tasks,
         ),
+        quantiles=options.quantiles,
     )
 
 
@@ -208,7 +219,9 @@ def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) ->
     """
     columns = plan.columns
     linked = linking.link(plan.originals, plan.avatars, columns, plan.spread.tasks)
-    counted = counting.count(linked, plan.avatars, columns, plan.rows.avatars, plan.tie_tolerance, plan.spread)
+    seen = Observation()
+    watched = linked.observe(seen, *suspicions.observed(columns, plan.tie_tolerance))
+    counted = counting.count(watched, plan.avatars, columns, plan.rows.avatars, plan.tie_tolerance, plan.spread)
     keys = [F.col(key).alias(name) for key, name in zip(columns.keys, columns.id, strict=True)]
     counts = counted.select(*keys, "closer", "tied", "cloaking")
     if keep is not None:
@@ -216,14 +229,25 @@ def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) ->
         counted = _grouped_again(counts, plan)
 
     start = time.monotonic()
-    summary = summarise(counted, plan.rows.originals, plan.rows.avatars, columns.components, plan.groups)
+    rows = plan.rows
+    summary = summarise(counted, rows.originals, rows.avatars, columns.components, plan.groups, plan.quantiles)
     if summary.originals != plan.rows.originals:
         raise InputError(
             f"originals: {plan.rows.originals:,} rows when checked, {summary.originals:,} when counted; "
             "measure a snapshot of the table"
         )
     log.info("counted: originals=%d seconds=%.1f", summary.originals, time.monotonic() - start)
-    return LocalCloaking(replace(summary, warnings=summary.warnings + plan.rows.warnings), counts)
+    warnings = summary.warnings + suspicions.of_rows(_told(seen), columns) + rows.warnings
+    return LocalCloaking(replace(summary, warnings=warnings), counts)
+
+
+def _told(seen: Observation) -> Mapping[str, Any] | None:
+    """Return what was observed; None where Spark dropped the word of it, for which it would wait without end."""
+    told: list[Mapping[str, Any]] = []
+    waiting = threading.Thread(target=lambda: told.append(seen.get), daemon=True)
+    waiting.start()
+    waiting.join(OBSERVED_WITHIN)
+    return told[0] if told else None
 
 
 def _grouped_again(counts: DataFrame, plan: Plan) -> DataFrame:

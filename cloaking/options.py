@@ -1,6 +1,7 @@
 """What options may be: their choices and limits, and how the command lines read their texts."""
 
 import argparse
+import re
 from typing import NoReturn
 
 from cloaking.errors import SettingsError
@@ -15,6 +16,13 @@ METHODS = ("auto", "famd", "pca", "mca")
 MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
 MISSING_CATEGORICAL = ("error", "level")
 UNSEEN = ("error", "ignore")
+
+# user:password@ before a host, or a key among what follows the address
+_SECRET = re.compile(
+    r"//[^/@\s]*:[^/@\s]*@|[?&;][^=&;]*(passw|pwd|secret|token|credential|signature|(api|account|access)[_.-]?key)[^=&;]*="
+    r"|[?&;]sig=",
+    re.IGNORECASE,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -41,6 +49,16 @@ def text(given: str) -> str:
     if not given.strip():
         raise argparse.ArgumentTypeError("must not be empty")
     return given
+
+
+def address(given: str) -> str:
+    """Read a table or folder, which must not hold a password: addresses are logged and stand in the report."""
+    if _SECRET.search(given):
+        raise argparse.ArgumentTypeError(
+            "the address holds a password or a key; leave it out and give it to Spark by --conf, a credentials file or "
+            "the environment"
+        )
+    return text(given)
 
 
 def names(given: str) -> tuple[str, ...]:

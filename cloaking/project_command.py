@@ -42,29 +42,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _project(spark: "SparkSession", settings: Settings) -> None:
     """Read, fit or load, check, write: originals, avatars, model.json; a failure removes what was written."""
-    from cloaking import files, projection, tables
+    from cloaking import files, projection, stores, tables
     from cloaking.raw import spaces
 
-    for ref in filter(None, (settings.projected_originals, settings.projected_avatars)):
-        tables.check_new(spark, ref, settings.overwrite)
+    read = [ref for ref in (settings.originals, settings.avatars) if ref is not None]
+    results = {"projected originals": settings.projected_originals, "projected avatars": settings.projected_avatars}
+    for role, ref in results.items():
+        if ref is not None:
+            stores.check_new(spark, ref, role, settings.overwrite, read)
     with tables.reading("originals or avatars"), contextlib.ExitStack() as undo:
         originals, avatars, model = spaces(spark, settings)
         keys = ((*settings.id, *settings.keep), settings.made_from or settings.id)
-        results = (settings.projected_originals, settings.projected_avatars)
-        for table, keep, result in zip((originals, avatars), keys, results, strict=True):
+        for table, keep, (role, result) in zip((originals, avatars), keys, results.items(), strict=True):
             if table is None or result is None:
                 continue
             start = time.monotonic()
             coordinates = projection.transform(table, model, keep=keep, unseen=settings.unseen)
-            tables.write(coordinates, result, settings.overwrite)
-            undo.callback(_undo, spark, result)
+            stores.write(coordinates, result, role, settings.overwrite)
+            undo.callback(_undo, spark, result, role)
             log.info("written: %s seconds=%.1f", result, time.monotonic() - start)
         if settings.output is not None:
             log.info("written: %s", files.write(settings.output, "model.json", model.to_json()))
         undo.pop_all()
 
 
-def _undo(spark: "SparkSession", ref: str) -> None:
-    from cloaking import tables
+def _undo(spark: "SparkSession", ref: str, role: str) -> None:
+    from cloaking import stores
 
-    log.error("%s", tables.remove(spark, ref))
+    log.error("%s", stores.remove(spark, ref, role))

@@ -1,11 +1,12 @@
 """The projection's command line in, frozen settings out; everything unknown or impossible is refused at once."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cloaking import __version__
+from cloaking.config_file import Connection
 from cloaking.errors import SettingsError
-from cloaking.options import METHODS, Parser, add_projection, names, positive, setting, text
+from cloaking.options import METHODS, Parser, add_projection, address, names, positive, setting, text
 
 _DESCRIPTION = """\
 Project raw tables: fit PCA, MCA or FAMD on the originals, exactly, and give originals and avatars their coordinates
@@ -50,6 +51,7 @@ class Settings:
     projected_avatars: str | None = None
     output: str | None = None
     overwrite: bool = False
+    jdbc: Mapping[str, Connection] = field(default_factory=dict)
     conf: tuple[str, ...] = ()
 
 
@@ -72,9 +74,9 @@ def _parser() -> Parser:
     parser = Parser("project", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("tables")
     tables.add_argument(
-        "--originals", metavar="REF", type=text, help="raw originals: catalog.schema.table or format:path"
+        "--originals", metavar="REF", type=address, help="raw originals: catalog.schema.table or format:path"
     )
-    tables.add_argument("--avatars", metavar="REF", type=text, help="raw avatars")
+    tables.add_argument("--avatars", metavar="REF", type=address, help="raw avatars")
     tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep, of both tables")
     tables.add_argument("--where-avatars", metavar="SQL", type=text, help="rows to keep of the avatars, if others")
     tables.add_argument("--id", metavar="A[,B]", type=names, help="the key, carried over from both (default: id)")
@@ -83,15 +85,17 @@ def _parser() -> Parser:
     tables.add_argument("--by-position", action="store_true", help="single files without a key: number the rows from 0")
 
     space = parser.add_argument_group("projected space")
-    space.add_argument("--model", metavar="FILE", type=text, help="apply this model.json instead of fitting one")
+    space.add_argument("--model", metavar="FILE", type=address, help="apply this model.json instead of fitting one")
     space.add_argument("--method", choices=METHODS, help="default auto: what fits the columns")
     space.add_argument("--ncp", metavar="N", type=positive, help="number of components")
     add_projection(space)
 
     results = parser.add_argument_group("results")
-    results.add_argument("--projected-originals", metavar="REF", type=text, help="table to write: key and coordinates")
-    results.add_argument("--projected-avatars", metavar="REF", type=text, help="the same for the avatars")
-    results.add_argument("--output", metavar="DIR", type=text, help="folder or address of model.json")
+    results.add_argument(
+        "--projected-originals", metavar="REF", type=address, help="table to write: key and coordinates"
+    )
+    results.add_argument("--projected-avatars", metavar="REF", type=address, help="the same for the avatars")
+    results.add_argument("--output", metavar="DIR", type=address, help="folder or address of model.json")
     results.add_argument("--overwrite", action="store_true", help="replace existing tables")
     parser.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
     parser.add_argument("--version", action="version", version=f"project {__version__}")

@@ -27,7 +27,8 @@ def spaces(spark: SparkSession, settings: Settings) -> tuple[DataFrame | None, D
     keys = (settings.id, settings.made_from or settings.id)
 
     def read(role: str, ref: str, where: str | None, text: Sequence[str]) -> DataFrame:
-        return tables.read(spark, ref, role, where=where, text=text, by_position=settings.by_position)
+        by_position, connections = settings.by_position, settings.jdbc
+        return tables.read(spark, ref, role, where=where, text=text, by_position=by_position, connections=connections)
 
     originals: DataFrame | None = None
     avatars: DataFrame | None = None

@@ -12,16 +12,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from cloaking import suspicions
 from cloaking.figures import CLASSES, QUANTILES, CloakingClass, Interval, Notice, Summary
 
 BUCKET = 12  # bits: counts are told apart exactly only in those ranges of 4,096 that hold a wanted rank
 LEVEL = 0.95
 OVERALL = 0
 _SUMS = ("nearest", "with_ties", "far")
-
-SUSPECT_SHARE = 0.1  # honest links stay under 0.03, half-shuffled ones are above 0.24
-SUSPECT_CHANCE = 0.001
-MANY_TIES = 0.1
 
 
 def summarise(
@@ -30,6 +27,7 @@ def summarise(
     avatars: int,
     components: Sequence[str],
     groups: Mapping[int, str] | None = None,
+    quantiles: Sequence[float] = (),
 ) -> Summary:
     """Return the exact figures of a table of counts.
 
@@ -39,18 +37,21 @@ def summarise(
         avatars: the number of all avatars.
         components: the names of the components that distances were taken over.
         groups: the labels of the group numbers from 1 up.
+        quantiles: shares of the quantiles that are wanted besides the usual ones.
     """
     low, high, level = _median_interval(originals)
-    rows = _figures(_tally(counts, avatars, bool(groups)), (low, high), _levels(avatars)).collect()
+    shares = sorted({*QUANTILES, *quantiles})
+    rows = _figures(_tally(counts, avatars, bool(groups)), (low, high), shares, _levels(avatars)).collect()
     figures = {row["scope"]: row for row in rows}
     overall = figures[OVERALL]
     return _summary(
         overall,
         avatars,
         components,
+        shares,
         interval=Interval(level, *map(float, overall["ends"])),
-        warnings=_suspicions(overall),
-        groups={label: _summary(figures[n], avatars, components) for n, label in (groups or {}).items()},
+        warnings=suspicions.of_counts(overall["n"], overall["far"], overall["with_ties"]),
+        groups={label: _summary(figures[n], avatars, components, shares) for n, label in (groups or {}).items()},
     )
 
 
@@ -68,7 +69,7 @@ def _tally(counts: DataFrame, avatars: int, grouped: bool) -> DataFrame:
     return tally.select(F.explode(F.array(*scopes)).alias("scope"), "cloaking", "n", "nearest", "with_ties", "far")
 
 
-def _figures(tally: DataFrame, ranks: Sequence[int], levels: Sequence[int]) -> DataFrame:
+def _figures(tally: DataFrame, ranks: Sequence[int], shares: Sequence[float], levels: Sequence[int]) -> DataFrame:
     """Return one row of figures per scope; `ends` are the counts of the ranks, from 1, in rising order of cloaking.
 
     Spark's percentile keeps each distinct value that it is given. So it is given exact counts only from the buckets
@@ -87,12 +88,12 @@ def _figures(tally: DataFrame, ranks: Sequence[int], levels: Sequence[int]) -> D
     first = F.array(F.struct(F.shiftleft("bucket", BUCKET).alias("cloaking"), "n"))
     once = F.col("place") == 0  # the bucket's own figures stand on each of its exploded rows
     return (
-        buckets.withColumn("wanted", _holds_a_rank(ranks))
+        buckets.withColumn("wanted", _holds_a_rank(ranks, shares))
         .select("*", F.posexplode(F.when(F.col("wanted"), F.col("exact")).otherwise(first)).alias("place", "part"))
         .withColumn("up_to", F.sum("part.n").over(Window.partitionBy("scope").orderBy("part.cloaking")))
         .groupBy("scope")
         .agg(
-            F.percentile("part.cloaking", F.array(*map(F.lit, QUANTILES)), F.col("part.n")).alias("quantiles"),
+            F.percentile("part.cloaking", F.array(*map(F.lit, shares)), F.col("part.n")).alias("quantiles"),
             F.array(*(F.min(F.when(F.col("up_to") >= rank, F.col("part.cloaking"))) for rank in ranks)).alias("ends"),
             *(F.sum(F.when(once, F.col(name))).alias(name) for name in ("n", "sum", *_SUMS)),
             F.min("min").alias("min"),
@@ -103,11 +104,11 @@ def _figures(tally: DataFrame, ranks: Sequence[int], levels: Sequence[int]) -> D
     )
 
 
-def _holds_a_rank(ranks: Sequence[int]) -> Column:
+def _holds_a_rank(ranks: Sequence[int], shares: Sequence[float]) -> Column:
     """Tell whether a bucket holds one of the ranks, from 1, or one that a quantile is interpolated between."""
     scope = Window.partitionBy("scope")
     end, total = F.sum("n").over(scope.orderBy("bucket")), F.sum("n").over(scope)
-    positions = [(total - 1) * F.lit(share) for share in QUANTILES]  # as Spark's percentile has them, from 0
+    positions = [(total - 1) * F.lit(share) for share in shares]  # as Spark's percentile has them, from 0
     wanted = [F.lit(rank) for rank in ranks] + [f(place) + 1 for place in positions for f in (F.floor, F.ceil)]
     return reduce(or_, ((end - F.col("n") < rank) & (rank <= end) for rank in wanted))
 
@@ -123,13 +124,14 @@ def _summary(
     row: Any,
     avatars: int,
     components: Sequence[str],
+    shares: Sequence[float],
     interval: Interval | None = None,
     warnings: Sequence[Notice] = (),
     groups: Mapping[str, Summary] | None = None,
 ) -> Summary:
     n = row["n"]
     at_least = dict(zip(_levels(avatars), row["at_least"], strict=True)) | {0: n}
-    quantiles = dict(zip(QUANTILES, map(float, row["quantiles"]), strict=True))
+    quantiles = dict(zip(shares, map(float, row["quantiles"]), strict=True))
     # Where no avatar is closer than the own one, the attacker picks among it and those tied with it: 1 / (1 + tied).
     caught = sum(count / (1 + tied) for tied, count in sorted(map(tuple, row["guessed"])))
     return Summary(
@@ -154,38 +156,6 @@ def _summary(
         warnings=tuple(warnings),
         groups=groups or {},
     )
-
-
-def _suspicions(row: Any) -> tuple[Notice, ...]:
-    """Return what the counts themselves make suspect."""
-    n, far, ties = row["n"], row["far"], row["with_ties"]
-    notices = []
-    if _more_than_chance(far, n):
-        notices.append(
-            Notice(
-                "link_suspect",
-                f"{far:,} of {n:,} originals are no nearer to their own avatar than to most others: avatars seem to be "
-                "linked to the wrong originals, which looks like perfect privacy; check how the rows were paired",
-            )
-        )
-    if ties > MANY_TIES * n:
-        notices.append(
-            Notice(
-                "many_ties", f"{ties:,} of {n:,} originals have avatars exactly as near as their own; see both bounds"
-            )
-        )
-    return tuple(notices)
-
-
-def _more_than_chance(far: int, n: int) -> bool:
-    """Tell whether `far` of n is more than SUSPECT_SHARE would give by chance (Chernoff's bound, any n)."""
-    share = far / n
-    if share <= SUSPECT_SHARE:
-        return False
-    divergence = share * math.log(share / SUSPECT_SHARE)
-    if share < 1:
-        divergence += (1 - share) * math.log((1 - share) / (1 - SUSPECT_SHARE))
-    return n * divergence >= math.log(1 / SUSPECT_CHANCE)
 
 
 def _median_interval(n: int) -> tuple[int, int, float]:

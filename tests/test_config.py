@@ -166,7 +166,7 @@ def test_an_option_with_hyphens_is_no_key_and_its_key_is_named(toml):
 @pytest.mark.parametrize(
     "line",
     [
-        'ncp = "5"', "ncp = 2.5", "ncp = true", "originals = 5", "dry_run = 1", 'dry_run = "yes"', "id = []",
+        'ncp = "5"', "ncp = 2.5", "ncp = true", "history = 5", "dry_run = 1", 'dry_run = "yes"', "id = []",
         'id = ["a", 1]', "id = 3", 'conf = "a=b"', "where = ['a']", "run_date = 2026", 'tie_tolerance = "1e-9"',
         "name = 2026-02-28", "min_hidden_rate = 200", "min_local_cloaking = nan",
     ],

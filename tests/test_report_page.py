@@ -191,8 +191,8 @@ def test_a_suspect_link_comes_first_and_takes_the_green_away():
 
 
 def test_a_warning_that_is_not_known_keeps_its_own_words():
-    summary = untied([3, 4], warnings=(Notice("figure_fell", "hidden_rate fell by 12 %"),))
-    assert "Figure fell hidden_rate fell by 12 % (figure_fell)" in text_of(run_of(summary))
+    summary = untied([3, 4], warnings=(Notice("moon_full", "it was full"),))
+    assert "Moon full it was full (moon_full)" in text_of(run_of(summary))
 
 
 def test_the_interval_has_its_caveat_and_one_original_has_none():

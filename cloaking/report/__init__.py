@@ -72,6 +72,7 @@ def as_dict(run: Run) -> dict[str, Any]:
         "verdict": run.verdict,
         "gates": [
             {"metric": g.metric, "operator": g.operator, "threshold": g.threshold, "value": g.value, "met": g.met}
+            | ({} if g.group is None else {"group": g.group})
             for g in run.gates
         ],
         "warnings": [{"code": notice.code, "message": notice.message} for notice in summary.warnings],

@@ -21,14 +21,27 @@ _SHEET = 1020  # CSS pixels that fit on A4 between the margins, less 2 % for oth
 _PRINT = (7.5, 12)  # CSS pixels, the smallest and the largest text on paper
 _VALUE = 160  # characters of a setting; longer ones are cut, the command below holds them whole
 _ROLES = ("originals", "avatars", "link table")
-_TOLD_ELSEWHERE = {"originals", "avatars", "link", "components", "name", "output", "run_date", "config"}
+_TOLD_ELSEWHERE = {
+    "originals",
+    "avatars",
+    "link",
+    "components",
+    "name",
+    "output",
+    "run_date",
+    "config",
+    "gates",
+    "jdbc",
+}
 _DEFAULTS = {one.name: one.default for one in fields(Settings)}
 
 
 def page(run: Run, history: Sequence[PastRun] = ()) -> str:
     """Return report.html of one run; `history` holds its past runs, in any order."""
     summary = run.summary
-    threshold = next((gate.threshold for gate in run.gates if gate.metric == "local_cloaking"), None)
+    threshold = next(
+        (gate.threshold for gate in run.gates if gate.metric == "local_cloaking" and gate.group is None), None
+    )
     drawn = [charts.histogram(summary, threshold), charts.hidden_curve(summary, threshold)]
     runs = _in_order(run, history)
     if len(runs) > 1:
@@ -80,8 +93,11 @@ def repeat_with(run: Run) -> tuple[list[str], list[str]]:
     for key, value in parameters.items():
         if value is None or value is False or value == _DEFAULTS.get(key):
             continue
-        if isinstance(value, Mapping) or (_is_list(value) and any("," in str(one) for one in value)):
-            toml.append(f"{key} = {json.dumps(value, ensure_ascii=False, default=str)}")
+        if key == "jdbc":
+            toml += [f"jdbc.{json.dumps(name)} = {_toml(block)}" for name, block in value.items()]
+            continue
+        if key == "gates" or (_is_list(value) and any("," in str(one) for one in value)):
+            toml.append(f"{key} = {_toml(value)}")
             continue
         option = f"--{key.replace('_', '-')}"
         if value is True:
@@ -90,6 +106,15 @@ def repeat_with(run: Run) -> tuple[list[str], list[str]]:
         text = ",".join(map(str, value)) if _is_list(value) else _plain(value)
         arguments += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return [shlex.quote(argument) for argument in arguments], toml
+
+
+def _toml(value: Any) -> str:
+    """Return a value as TOML has it, on one line."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
+    if _is_list(value):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _render(template: str, **values: Any) -> str:

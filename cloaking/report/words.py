@@ -4,7 +4,7 @@ import datetime
 import math
 from collections.abc import Sequence
 
-from cloaking.figures import CloakingClass, Gate, Notice, Summary
+from cloaking.figures import CloakingClass, Gate, Notice, Summary, quantile_share
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -17,10 +17,16 @@ _METRICS = {
 _OPERATORS = {">=": "at least"}
 _WARNINGS = {
     "link_suspect": "The link between originals and avatars looks wrong: do not rely on any figure of this page.",
+    "figure_fell": "A figure fell since the last run.",
+    "avatars_out_of_range": "Originals and avatars do not seem to share one projected space.",
     "same_table": "Originals and avatars are the same table: nothing is measured here.",
     "unlinked_avatars": "Some avatars were made from no original of this table.",
     "many_ties": "Ties matter here: read the hidden rate with both of its bounds.",
     "low_distinct": "Few rows differ from each other, so that ties decide the figures.",
+    "avatars_equal_originals": "Many avatars are equal to their originals.",
+    "repeated_avatars": "Many avatars repeat others.",
+    "not_comparable": "The last run cannot be compared with this one.",
+    "not_observed": "Some warnings may be missing.",
     "far_from_origin": "The coordinates are not centred, so that distances are compared too coarsely.",
 }
 _MOST_SERIOUS = tuple(_WARNINGS)
@@ -70,8 +76,10 @@ def shorten(text: str, length: int) -> str:
 
 
 def metric(gate: Gate) -> str:
-    """Return what the page calls a rule's metric."""
-    return _METRICS.get(gate.metric, gate.metric)
+    """Return what the page calls a rule's metric, and the group that it is about."""
+    share = quantile_share(gate.metric)
+    called = _METRICS.get(gate.metric, gate.metric) if share is None else f"{exact(100 * share)}{NBSP}% quantile"
+    return called if gate.group is None else f"{called}, group {gate.group}"
 
 
 def rule(gate: Gate) -> str:
