@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ TABLES = [
     "--originals", f"parquet:{DATA / 'wine_originals.parquet'}", "--avatars", f"parquet:{DATA / 'wine_avatars.parquet'}"
 ]  # fmt: skip
 CLOSING = "local_cloaking="
+SPARK_HOME = Path(pyspark.__file__).parent
 
 pytestmark = pytest.mark.slow
 
@@ -37,12 +39,12 @@ def environment(**more):
     return {**kept, "PATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", **more}
 
 
-def submitted(package, folder, *argv, master="local[2]"):
+def submitted(package, folder, *argv, master="local[2]", home=SPARK_HOME, **more):
     """Run the job from the folder with spark-submit; return the exit code and what it said."""
-    script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    job = ROOT / "jobs" / "local_cloaking.py"
-    command = [script, "--master", master, "--py-files", package, "--conf", "spark.ui.enabled=false", job, *argv]
-    env = environment(SPARK_HOME=str(Path(pyspark.__file__).parent), SPARK_CONF_DIR=str(ROOT / "conf"))
+    shipped = ["--archives", f"{package}#environment"] if package.endswith(".tar.gz") else ["--py-files", package]
+    command = [home / "bin" / "spark-submit", "--master", master, *shipped, "--conf", "spark.ui.enabled=false"]
+    command += [ROOT / "jobs" / "local_cloaking.py", *argv]
+    env = environment(SPARK_HOME=str(home), SPARK_CONF_DIR=str(ROOT / "conf"), **more)
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
@@ -87,6 +89,39 @@ def test_the_packaged_job_gives_the_figures_of_the_console_script(package, by_co
     assert code == 0, said
     assert CLOSING in said
     assert figures(tmp_path / "report") == by_command[0]
+
+
+def test_the_packed_environment_is_all_that_a_node_with_the_same_python_needs(by_command, tmp_path):
+    done = subprocess.run([ROOT / "scripts" / "package", "--environment"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    archive = done.stdout.splitlines()[-1]
+    home, unpacked = tmp_path / "spark", tmp_path / "environment"
+    home.mkdir()  # the cluster unpacks the archive in Spark's home
+    for name in ("bin", "jars", "python"):
+        (home / name).symlink_to(SPARK_HOME / name)
+    unpacked.mkdir()  # the driver of client mode finds it in its working directory
+    try:
+        subprocess.run(["tar", "-xzf", archive, "-C", unpacked], check=True)
+        assert not list(unpacked.glob("lib/*/site-packages/pyspark"))
+        code, said = submitted(
+            archive, tmp_path, *TABLES, "--output", str(tmp_path / "report"),
+            master="local-cluster[1,1,1024]", home=home, PYSPARK_PYTHON="./environment/bin/python",
+        )  # fmt: skip
+        assert code == 0, said
+        assert list(home.glob("work/*/*/environment/bin/python"))
+    finally:
+        shutil.rmtree(home)
+        shutil.rmtree(unpacked)
+    found, known = figures(tmp_path / "report"), by_command[0]
+    assert {**found, "versions": None} == {**known, "versions": None}
+    assert (tmp_path / "report" / "report.html").exists()
+
+
+def test_scripts_package_refuses_what_it_does_not_know():
+    done = subprocess.run([ROOT / "scripts" / "package", "--enviroment"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--environment" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_the_python_interface_gives_the_figures_of_the_console_script(spark, by_command):
