@@ -2,7 +2,6 @@
 
 import argparse
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -22,9 +21,12 @@ from cloaking.options import (
     add_projection,
     address,
     names,
+    number,
+    percentage,
     positive,
     setting,
     text,
+    threshold,
 )
 
 _DESCRIPTION = """\
@@ -181,8 +183,8 @@ def _parser() -> Parser:
     results.add_argument("--group-by", metavar="COLUMN", type=text, help="the figures per group of originals too")
 
     gate = parser.add_argument_group("gate (none unless set; --config may hold rules on quantiles and groups)")
-    gate.add_argument("--min-local-cloaking", metavar="X", type=_threshold, help="fail (exit 3) below X")
-    gate.add_argument("--min-hidden-rate", metavar="Y", type=_percentage, help="fail (exit 3) below Y percent")
+    gate.add_argument("--min-local-cloaking", metavar="X", type=threshold, help="fail (exit 3) below X")
+    gate.add_argument("--min-hidden-rate", metavar="Y", type=percentage, help="fail (exit 3) below Y percent")
 
     running = parser.add_argument_group("running")
     running.add_argument(
@@ -260,30 +262,12 @@ def _gate_problems(values: Mapping[str, Any]) -> list[str]:
     return problems
 
 
-def _number(given: str, largest: float, what: str) -> float:
-    try:
-        number = float(given)
-    except ValueError:
-        number = math.nan
-    if not (math.isfinite(number) and 0 <= number <= largest):
-        raise argparse.ArgumentTypeError(f"{what} is needed, not '{given}'")
-    return number
-
-
-def _threshold(given: str) -> float:
-    return _number(given, math.inf, "a number of at least 0")
-
-
-def _percentage(given: str) -> float:
-    return _number(given, 100, "a percentage from 0 to 100")
-
-
 def _share(given: str) -> float:
-    return _number(given, 1, "a share from 0 to 1")
+    return number(given, 1, "a share from 0 to 1")
 
 
 def _tolerance(given: str) -> float:
-    return _number(given, LARGEST_TIE_TOLERANCE, f"a number from 0 to {LARGEST_TIE_TOLERANCE}")
+    return number(given, LARGEST_TIE_TOLERANCE, f"a number from 0 to {LARGEST_TIE_TOLERANCE}")
 
 
 def _date(given: str) -> str:

@@ -1,6 +1,7 @@
 """What options may be: their choices and limits, and how the command lines read their texts."""
 
 import argparse
+import math
 import re
 from typing import NoReturn
 
@@ -74,6 +75,27 @@ def positive(given: str) -> int:
     if not given.isdecimal() or int(given) < 1:
         raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not '{given}'")
     return int(given)
+
+
+def number(given: str, largest: float, what: str) -> float:
+    """Read a finite number from 0 to `largest`, which messages call `what`."""
+    try:
+        found = float(given)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and 0 <= found <= largest):
+        raise argparse.ArgumentTypeError(f"{what} is needed, not '{given}'")
+    return found
+
+
+def threshold(given: str) -> float:
+    """Read the least value of a count."""
+    return number(given, math.inf, "a number of at least 0")
+
+
+def percentage(given: str) -> float:
+    """Read the least value of a rate."""
+    return number(given, 100, "a percentage from 0 to 100")
 
 
 def setting(given: str) -> str:

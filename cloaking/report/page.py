@@ -53,7 +53,7 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
     rules = sorted(run.gates, key=lambda gate: gate.met)
     settings = _settings(run.parameters)
     notices = words.by_weight(summary.warnings)
-    return _render(
+    return render(
         "page.html.j2",
         print_size=_print_size(run, drawn, settings, " ".join(command) + " ".join(toml)),
         run=run,
@@ -75,7 +75,7 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
 def fragment(summary: Summary) -> str:
     """Return the figures and the histogram as a piece of HTML for a notebook."""
     chart = charts.histogram(summary)
-    return _render(
+    return render(
         "fragment.html.j2",
         summary=summary,
         chart=chart,
@@ -117,7 +117,8 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _render(template: str, **values: Any) -> str:
+def render(template: str, **values: Any) -> str:
+    """Return a template of this folder with these values, each text in it escaped."""
     files = resources.files("cloaking.report")
     environment = jinja2.Environment(
         autoescape=True,

@@ -1,0 +1,174 @@
+"""The command of the k sweep: settings in, k_sweep.html, k_sweep.json and an exit code out; for jobs/k_sweep.py."""
+
+import datetime
+import logging
+import platform
+import sys
+import time
+import traceback
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from cloaking import __version__
+from cloaking.errors import CloakingError, InputError, OutputError, SettingsError
+from cloaking.session import session
+from cloaking.sweep_config import Settings, parse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from cloaking.report.sweep import SweepRun
+    from cloaking.tree import Floats
+
+log = logging.getLogger("cloaking")
+
+DONE, BUG, WRONG, NOT_REACHED = 0, 1, 2, 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Sweep once; return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 3 no k reaches the targets."""
+    start = time.monotonic()
+    try:
+        settings = parse(argv)
+        _check_scipy()
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+        log.setLevel(logging.INFO)
+        with session(settings.conf) as spark:
+            return _sweep(spark, settings, start)
+    except CloakingError as error:
+        for problem in error.problems:
+            print(f"k_sweep: {problem}", file=sys.stderr)
+        return WRONG
+    except Exception:
+        traceback.print_exc()
+        return BUG
+
+
+def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
+    """Read, simulate, measure, write the page and k_sweep.json, in this order; the last means that the run is whole."""
+    from cloaking import sweep
+    from cloaking.report.sweep import SweepRun
+
+    started = time.monotonic()
+    components, points = _read(spark, settings)
+    read = time.monotonic()
+    found = sweep.Sweep(sweep.sweep(points, settings.k, settings.repeats, settings.seed), settings.thresholds)
+    swept = time.monotonic()
+    seconds = {"session": started - start, "read": read - started, "sweep": swept - read, "total": swept - start}
+    run = SweepRun(
+        run_id=uuid.uuid4().hex,
+        name=settings.name or settings.originals,
+        run_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        sweep=found,
+        inputs=((settings.originals, len(points)),),
+        components=components,
+        repeats=settings.repeats,
+        seed=settings.seed,
+        method=sweep.METHOD,
+        parameters={name: value for name, value in asdict(settings).items() if value is not None and name != "conf"},
+        versions={"cloaking": __version__, "python": platform.python_version(), "spark": spark.version}
+        | {name: version(name) for name in ("numpy", "scipy")},
+        seconds={stage: round(length, 3) for stage, length in seconds.items()},
+    )
+    path = _write(settings.output, run)
+    log.info("%s", _closing_line(run, path))
+    return NOT_REACHED if found.verdict == "not reached" else DONE
+
+
+def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "Floats"]:
+    """Return the components and the coordinates of the originals, `(n, ncp)`, or everything that is wrong with them."""
+    import numpy as np
+
+    from cloaking import sweep, tables
+    from cloaking.names import column
+
+    label = f"originals '{settings.originals}'"
+    table = tables.read(spark, settings.originals, "originals", where=settings.where, text=settings.id)
+    with tables.reading(label):
+        components = _components(table, settings, label)
+        rows = table.count()
+        problems = [f"{label}: {problem}" for problem in sweep.refusals(rows, settings.k)]
+        if problems:
+            raise InputError(*problems)
+        start = time.monotonic()
+        plain = [column(name).cast("double").alias(f"component_{i}") for i, name in enumerate(components)]
+        points: Floats = table.select(*plain).toPandas().to_numpy(dtype=np.float64)
+    if len(points) != rows:
+        raise InputError(f"{label}: {rows:,} rows when checked, {len(points):,} when read; sweep over a snapshot")
+    beyond = np.count_nonzero((np.abs(points) > sweep.LARGEST_COORDINATE).any(axis=1))
+    if beyond:
+        raise InputError(
+            f"{label}: {beyond:,} of {rows:,} rows hold coordinates beyond {sweep.LARGEST_COORDINATE:g}, "
+            "whose distances overflow; rescale them"
+        )
+    log.info("read: originals=%d ncp=%d seconds=%.1f", rows, len(components), time.monotonic() - start)
+    return components, points
+
+
+def _components(table: "DataFrame", settings: Settings, label: str) -> tuple[str, ...]:
+    """Return the components to measure over.
+
+    Unless they are named the key has to be there: where it has another name, its numbers would pass for a component.
+
+    Raises:
+        InputError: the key or components are missing, or hold what is no coordinate; one line each.
+    """
+    from cloaking import checks, linking
+    from cloaking.names import alike
+
+    missing = [name for name in settings.id if alike(name, table.columns) != [name]]
+    if missing and settings.components is None:
+        raise InputError(
+            *(
+                f"{label}: key column '{name}' is missing; name the key with --id, or the components with --components"
+                for name in missing
+            )
+        )
+    components, problems = linking.choose_components(table, settings.id, settings.components, settings.ncp)
+    problems = [*problems, *checks.alone(checks.Side(table, label, settings.id), components)]
+    if problems:
+        raise InputError(*problems)
+    return components
+
+
+def _write(folder: str, run: "SweepRun") -> str:
+    """Write the page, if it can be drawn, then k_sweep.json; return where the latter stands."""
+    from cloaking import files
+    from cloaking.report import sweep as report
+
+    try:
+        files.write(folder, "k_sweep.html", report.to_html(run))
+    except SettingsError as error:
+        log.warning("k_sweep.html is not written: %s", error)
+        files.remove(folder, "k_sweep.html")
+    try:
+        return files.write(folder, "k_sweep.json", report.to_json(run))
+    except OutputError:
+        files.remove(folder, "k_sweep.html")
+        raise
+
+
+def _check_scipy() -> None:
+    """Look for scipy before Spark is started.
+
+    Raises:
+        SettingsError: it is not installed.
+    """
+    try:
+        import cloaking.sweep  # noqa: F401
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "scipy":
+            raise
+        raise SettingsError("the k sweep needs scipy, which is not installed: pip install 'cloaking[sweep]'") from None
+
+
+def _closing_line(run: "SweepRun", path: str) -> str:
+    sweep = run.sweep
+    return (
+        f"answer={sweep.answer or 'none'} k={','.join(str(at.k) for at in sweep.results)} repeats={run.repeats} "
+        f"originals={run.originals} ncp={run.ncp} verdict={sweep.verdict.replace(' ', '_')} "
+        f"seconds={run.seconds['total']:.1f} report={path}"
+    )
