@@ -1,7 +1,8 @@
 """Rows enter; the table of whole jobs leaves: ours beside the floor and beside what one would write without us.
 
 The floor reads both tables, joins them on the id and writes the join: the least that any such job must do. Each
-contender is a process of its own, its start and Spark's included, on the same Parquet files and two cores.
+contender is a process of its own, its start and Spark's included, on the same Parquet files and two cores. Where the
+time of our jobs goes is read from Spark's event log.
 """
 
 import json
@@ -13,15 +14,16 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from make_sample import avatars
+
+from cloaking.sweep import nearest_others, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 NCP, K, CLUSTERS, SEED = 5, 20, 30, 20230310
-BLOCK = 1_000_000  # rows whose avatars are made together
+FILE_ROWS = 1_000_000
 CROSS_JOIN_ROWS = 20_000  # a cross join of more never ends
 SPARK = {
     "spark.master": "local[2]",
@@ -29,6 +31,7 @@ SPARK = {
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",
 }
+EVENTS = {"enabled": "true", "compress": "false", "rolling.enabled": "false"}
 CONF = [word for key, value in SPARK.items() for word in ("--conf", f"{key}={value}")]
 
 _SESSION = f"""
@@ -65,38 +68,53 @@ print(np.median(tree.query_ball_point(x, radius, return_length=True, workers=2) 
 
 
 class Result(NamedTuple):
-    """What one process took: seconds of the clock, and the most memory of a Python process of it in MiB."""
+    """What one process took: seconds of the clock, peak MiB of its Python driver and of a worker, seconds by phase."""
 
     seconds: float
-    memory: float
-    stages: dict[str, float]
+    driver: float
+    worker: float
+    phases: dict[str, float]
 
 
 def job_table(rows: list[int], repeats: int) -> None:
-    """Print a line per number of rows and contender, as soon as it is measured."""
-    print("| rows | contender | seconds | of the floor | largest Python process, MiB | session, checks, count, write |")
+    """Print a line per number of rows and contender, as soon as it is measured, then where the time of ours went."""
+    print("| rows | contender | seconds | of the floor | Python driver, MiB | largest Python worker, MiB |")
     print("|---|---|---|---|---|---|")
+    phases: dict[tuple[int, str], dict[str, float]] = {}
     for n in rows:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             make(folder, n)
             floor = 0.0
             for contender, command in contenders(folder, n).items():
-                results = [run(command, folder) for _ in range(repeats)]
+                results = sorted(run(command, folder) for _ in range(repeats))
+                middle = results[len(results) // 2]
                 seconds = statistics.median(result.seconds for result in results)
                 floor = floor or seconds
-                memory = max(result.memory for result in results)
-                stages = ", ".join(f"{value:.1f}" for value in results[-1].stages.values())
-                print(
-                    f"| {n:,} | {contender} | {seconds:.1f} | {seconds / floor:.2f} | {memory:.0f} | {stages} |",
-                    flush=True,
-                )
+                driver, worker = (max(getattr(one, who) for one in results) for who in ("driver", "worker"))
+                cells = [
+                    f"{n:,}",
+                    contender,
+                    f"{seconds:.1f}",
+                    f"{seconds / floor:.2f}",
+                    f"{driver:.0f}",
+                    f"{worker:.0f}",
+                ]
+                print(f"| {' | '.join(cells)} |", flush=True)
+                if middle.phases:
+                    phases[n, contender] = middle.phases
+    names = list(dict.fromkeys(phase for found in phases.values() for phase in found))
+    print(f"\n| rows | contender | {' | '.join(names)} |")
+    print("|---" * (2 + len(names)) + "|")
+    for (n, contender), found in phases.items():
+        print(f"| {n:,} | {contender} | {' | '.join(f'{found.get(name, 0):.1f}' for name in names)} |")
 
 
 def contenders(folder: Path, rows: int) -> dict[str, list[str]]:
     """Return the commands, the floor first."""
     ours = [sys.executable, str(ROOT / "jobs" / "local_cloaking.py"), *CONF, f"--output={folder}/report"]
-    ours.append(f"--originals=parquet:{folder}/originals")
+    ours += [f"--conf=spark.eventLog.{key}={value}" for key, value in EVENTS.items()]
+    ours += [f"--originals=parquet:{folder}/originals", f"--conf=spark.eventLog.dir={folder}/events"]
     honest, shuffled = (f"--avatars=parquet:{folder}/{side}" for side in ("avatars", "shuffled"))
     found = {
         "floor": [sys.executable, "-c", _FLOOR, str(folder)],
@@ -112,29 +130,26 @@ def contenders(folder: Path, rows: int) -> dict[str, list[str]]:
 
 
 def make(folder: Path, rows: int) -> None:
-    """Write originals in clusters of falling variance, and avatars of them by the published method, in shuffled files.
-
-    Avatars are made block by block, each from the originals of its own block.
-    """
+    """Write originals in clusters of falling variance, and avatars of them by the published method, in two orders."""
     rng = np.random.default_rng(SEED)
     spread = 1 / np.sqrt(np.arange(1, NCP + 1))
     centres = 3 * spread * rng.normal(size=(CLUSTERS, NCP))
+    points = centres[rng.integers(CLUSTERS, size=rows)] + spread * rng.normal(size=(rows, NCP))
+    made = simulate(points, nearest_others(points, K), rng)
     names = [f"dim_{k}" for k in range(1, NCP + 1)]
-    for side in ("originals", "avatars", "shuffled"):
+    for side in ("originals", "avatars", "shuffled", "events"):
         (folder / side).mkdir()
-    for start in range(0, rows, BLOCK):
-        ids = np.arange(start, min(rows, start + BLOCK))
-        points = centres[rng.integers(CLUSTERS, size=len(ids))] + spread * rng.normal(size=(len(ids), NCP))
-        made = avatars(points, K, rng)
-        order = rng.permutation(len(ids))
+    for start in range(0, rows, FILE_ROWS):
+        ids = np.arange(start, min(rows, start + FILE_ROWS))
+        order = rng.permutation(ids)
         for side, key, values in (
-            ("originals", ids, points),
-            ("avatars", ids[order], made[order]),
+            ("originals", ids, points[ids]),
+            ("avatars", order, made[order]),
             ("shuffled", ids, made[order]),
         ):
             frame = pd.DataFrame(values, columns=names)
             frame.insert(0, "id", key)
-            frame.to_parquet(folder / side / f"part-{start // BLOCK:05d}.parquet", row_group_size=100_000)
+            frame.to_parquet(folder / side / f"part-{start // FILE_ROWS:05d}.parquet", row_group_size=100_000)
 
 
 def run(command: list[str], folder: Path) -> Result:
@@ -144,31 +159,76 @@ def run(command: list[str], folder: Path) -> Result:
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+    for log in (folder / "events").iterdir():
+        log.unlink()
     with (folder / "log").open("ab") as log:
-        start = time.monotonic()
+        started, start = time.time(), time.monotonic()
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder, start_new_session=True)
-        peak = [0.0]
-        watcher = threading.Thread(target=_watch, args=(process, peak))
+        peaks = {True: 0.0, False: 0.0}
+        watcher = threading.Thread(target=_watch, args=(process, peaks))
         watcher.start()
         code = process.wait()
         seconds = time.monotonic() - start
         watcher.join()
     if code:
         sys.exit(f"{' '.join(command[:3])} ended with {code}:\n{(folder / 'log').read_text()[-2000:]}")
-    report = folder / "report" / "report.json"
-    stages = json.loads(report.read_text())["seconds"] if report.exists() and "--output" in " ".join(command) else {}
-    stages.pop("total", None)
-    return Result(seconds, peak[0], stages)
+    logs = list((folder / "events").iterdir())
+    return Result(seconds, peaks[True], peaks[False], phases(logs[0], started, seconds) if logs else {})
 
 
-def _watch(process: "subprocess.Popen[bytes]", peak: list[float]) -> None:
-    """Keep the most memory, in MiB, that a Python process of this one's session has held."""
+def phases(log: Path, started: float, seconds: float) -> dict[str, float]:
+    """Return the seconds of a job by phase, from its event log: those of Spark's stages, and what lies between them."""
+    spans: dict[str, list[tuple[float, float]]] = {}
+    application = first_python = 0.0
+    for line in log.read_text().splitlines():
+        event = json.loads(line)
+        if event["Event"] == "SparkListenerApplicationStart":
+            application = event["Timestamp"] / 1000 - started
+        if event["Event"] == "SparkListenerStageCompleted":
+            info = event["Stage Info"]
+            span = info["Submission Time"] / 1000 - started, info["Completion Time"] / 1000 - started
+            spans.setdefault(_phase(info), []).append(span)
+            boots = [int(one["Value"]) for one in info["Accumulables"] if one["Name"] in _PYTHON_START]
+            first_python = first_python or sum(boots) / 1000 / info["Number of Tasks"]
+    found = {"start of Python and Java": application}
+    for phase, parts in spans.items():
+        end = length = 0.0
+        for low, high in sorted(parts):
+            length += max(0.0, high - max(low, end))
+            end = max(end, high)
+        found[phase] = length
+    found["driver, between stages"] = seconds - sum(found.values())
+    found["of it all: first Python worker"] = first_python
+    return found
+
+
+# Spark's metrics of a Python function, summed over the tasks of a stage, in milliseconds.
+_PYTHON_START = ("time to start Python workers", "time to initialize Python workers")
+_CALLED_FROM = {"checks.py": "checks", "counting.py": "avatars to the driver", "partition.py": "cells"}
+
+
+def _phase(stage: dict[str, Any]) -> str:
+    """Name the phase of a stage by the module that asked for it and by what it does."""
+    for module, phase in _CALLED_FROM.items():
+        if f"/{module}:" in stage["Stage Name"]:
+            return phase
+    if "/summary.py:" not in stage["Stage Name"]:
+        return "schemas"
+    scopes = json.dumps([rdd.get("Scope", "") for rdd in stage["RDD Info"]])
+    if "MapInArrow" in scopes:
+        return "count"
+    return "link" if "Scan" in scopes else "summary"
+
+
+def _watch(process: "subprocess.Popen[bytes]", peaks: dict[bool, float]) -> None:
+    """Keep the most memory, in MiB, that the driver (True) and any other Python process of its session have held."""
     while process.poll() is None:
         for status in Path("/proc").glob("[0-9]*/status"):
             try:
                 lines = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-                if lines["Name"].strip().startswith("python") and os.getsid(int(lines["Pid"])) == process.pid:
-                    peak[0] = max(peak[0], int(lines["VmHWM"].split()[0]) / 1024)
+                pid = int(lines["Pid"])
+                if lines["Name"].strip().startswith("python") and os.getsid(pid) == process.pid:
+                    peaks[pid == process.pid] = max(peaks[pid == process.pid], int(lines["VmHWM"].split()[0]) / 1024)
             except (OSError, KeyError):
                 continue
         time.sleep(0.2)
