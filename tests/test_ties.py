@@ -84,7 +84,7 @@ def test_without_a_tolerance_the_same_ties_are_lost():
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_an_ulp_moves_no_exact_tie(data):
-    """Points on a grid of whole numbers, whose ties are exact, each coordinate moved by a unit in its last place or not.
+    """Points on a grid of whole numbers, whose ties are exact, coordinates moved by a unit in their last place or not.
 
     None is 0, whose last place is 5e-324: the tolerance is relative, and at the origin itself there is none.
     """
