@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -17,10 +19,12 @@ from cloaking.errors import InputError
 from cloaking.figures import Notice
 from cloaking.linking import AVATAR_ID, ORIGINAL_ID, Columns
 from cloaking.names import alike, column
+from cloaking.tables import reading
 
 log = logging.getLogger(__name__)
 
 EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a double
+MOST_DIGITS = 38  # of Spark's decimals
 RESULTS = ("closer", "tied", "cloaking")  # the columns that stand beside the key in the counts
 
 # Types within a family can be compared as keys; types without one make no key (a double, say, is never quite equal).
@@ -120,7 +124,8 @@ def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
     for side, name in ((link, ORIGINAL_ID), (link, AVATAR_ID), (avatars, avatars.key[0])):
         rows = side.table.groupBy(column(name).alias("key")).count()
         null, more = F.col("key").isNull(), F.col("count") > 1
-        nulls, repeated = rows.agg(F.sum(F.when(null, F.col("count"))), F.count_if(~null & more)).collect()[0]
+        with reading(side.label):
+            nulls, repeated = rows.agg(F.sum(F.when(null, F.col("count"))), F.count_if(~null & more)).collect()[0]
         if nulls:
             problems.append(f"{side.label}: {nulls:,} rows have no '{name}'; fill or drop them")
         if repeated:
@@ -177,12 +182,20 @@ def _key_type_problems(left: Side, right: Side) -> list[str]:
             for side, name, kind, family in zip((left, right), names, kinds, families, strict=True)
             if family is None
         ]
-        if None not in families and families[0] != families[1]:
+        if None not in families and not _comparable(*kinds):
             problems.append(
                 f"{left.label} and {right.label}: the keys '{names[0]}' ({kinds[0].simpleString()}) and '{names[1]}' "
                 f"({kinds[1].simpleString()}) have different types; cast one of them"
             )
     return problems
+
+
+def _comparable(left: T.DataType, right: T.DataType) -> bool:
+    """Tell whether two keys are of one family, and decimals of digits that one type holds, without rounding either."""
+    if isinstance(left, T.DecimalType) and isinstance(right, T.DecimalType):
+        whole = max(left.precision - left.scale, right.precision - right.scale)
+        return whole + max(left.scale, right.scale) <= MOST_DIGITS
+    return _family(left) == _family(right)
 
 
 def _family(kind: T.DataType) -> str | None:
@@ -218,8 +231,25 @@ def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> d
         totals[f"null_{number}"] = F.sum(F.when(null, mine))
         totals[f"repeated_{number}"] = F.count_if(~null & (mine > 1))
         totals[f"alone_{number}"] = F.sum(F.when(~null & (others == 0), mine))
-    row = counted.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items())).collect()[0]
-    return dict(row.asDict())
+    found = counted.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items()))
+    try:
+        return dict(found.collect()[0].asDict())
+    except (PySparkException, Py4JJavaError):
+        _read_apart(sides, components)
+        raise
+
+
+def _read_apart(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> None:
+    """Read what is used of each side by itself, since an error of both together does not tell whose it is."""
+    problems: list[str] = []
+    for side, names in zip(sides, components, strict=True):
+        try:
+            with reading(side.label):
+                side.table.agg(F.max(F.xxhash64(*map(column, (*side.key, *names))))).collect()
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(*problems)
 
 
 def _row_problems(
@@ -253,7 +283,8 @@ def _coordinate_problems(side: Side, components: Sequence[str]) -> list[str]:
     fix["an integer beyond 2^53"] = "a double would round it; rescale the component"
     asked = [(name, kind) for name in components for kind in fix]
     conditions = [condition for name in components for condition in _unusable(side, name)]
-    rows, *found = side.table.agg(F.count(F.lit(1)), *map(F.count_if, conditions)).collect()[0]
+    with reading(side.label):
+        rows, *found = side.table.agg(F.count(F.lit(1)), *map(F.count_if, conditions)).collect()[0]
     if not rows:
         return [f"{side.label}: has no rows; look at the table and at --where"]
     return [

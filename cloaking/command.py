@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from cloaking import __version__
 from cloaking.config import Settings, parse
 from cloaking.errors import CloakingError, SettingsError
-from cloaking.figures import Run, Summary
-from cloaking.session import session
+from cloaking.figures import PastRun, Run, Summary
+from cloaking.session import Stopped, session, stoppable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,35 +28,45 @@ if TYPE_CHECKING:
 log = logging.getLogger("cloaking")
 
 DONE, BUG, WRONG, NOT_MET = 0, 1, 2, 3
+_ROW_STANDS = "holds the row of this run, which failed afterwards; the next run of this name and date replaces it"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one report and return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 3 the gate is not met."""
+    """Run one report and return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 3 the gate is not met.
+
+    Stopped by a signal it is 128 and the signal's number: 143 for SIGTERM, 130 for SIGINT.
+    """
     start = time.monotonic()
     try:
-        settings = parse(argv)
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
-        log.setLevel(logging.INFO)
-        with session(settings.conf) as spark:
-            return _report(spark, settings, start)
+        with stoppable():
+            settings = parse(argv)
+            logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+            log.setLevel(logging.INFO)
+            with session(settings.conf) as spark:
+                return _report(spark, settings, start)
     except CloakingError as error:
         for problem in error.problems:
             print(f"local-cloaking: {problem}", file=sys.stderr)
         return WRONG
+    except Stopped as stopped:
+        print(f"local-cloaking: {stopped}", file=sys.stderr)
+        return stopped.exit_code
     except Exception:
         traceback.print_exc()
         return BUG
 
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
-    """Measure, and write counts, page, history and report.json in this order; the last means that the run is whole."""
+    """Measure, and write counts, history, page and report.json in this order; the last means that the run is whole."""
     from cloaking import files, history, inputs, report, stores, tables
     from cloaking.measure import measure
 
     laps = {"session": time.monotonic()}
+    read = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
+    kept = {"counts": settings.counts, "history": settings.history}
+    stores.check_apart(spark, {role: ref for role, ref in kept.items() if ref is not None}, read, settings.output)
     if settings.counts is not None:
-        read = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
-        stores.check_new(spark, settings.counts, "counts", settings.overwrite, read)
+        stores.check_new(spark, settings.counts, "counts", settings.overwrite)
     past = history.past(spark, settings.history, _name(settings)) if settings.history is not None else ()
     with tables.reading("originals or avatars"):
         sources = inputs.read(spark, settings)
@@ -86,19 +96,28 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
         for notice in summary.warnings[: len(summary.warnings) - len(plan.rows.warnings)]:
             log.warning("%s: %s", notice.code, notice.message)
         run = _run(spark, settings, plan, sources, summary, start, laps)
-        try:
-            files.write(settings.output, "report.html", report.to_html(run, past))
-        except SettingsError as error:
-            log.warning("report.html is not written: %s", error)
-            files.remove(settings.output, "report.html")
-        if settings.history is not None:
-            history.record(spark, settings.history, run)
-        laps["write"] = time.monotonic()
-        run = replace(run, seconds=_seconds(start, laps))
-        path = files.write(settings.output, "report.json", report.to_json(run))
+        with files.together(settings.output) as put:
+            put("report.html", _page(run, past))
+            if settings.history is not None:
+                history.record(spark, settings.history, run)
+                undo.callback(log.error, "history '%s': %s", settings.history, _ROW_STANDS)
+            laps["write"] = time.monotonic()
+            run = replace(run, seconds=_seconds(start, laps))
+            path = put("report.json", report.to_json(run))
         undo.pop_all()
     log.info("%s", _closing_line(run, path))
     return NOT_MET if run.verdict == "fail" else DONE
+
+
+def _page(run: Run, past: Sequence[PastRun]) -> str | None:
+    """Draw the page; without what draws it, say so and return None."""
+    from cloaking import report
+
+    try:
+        return report.to_html(run, past)
+    except SettingsError as error:
+        log.warning("report.html is not written: %s", error)
+        return None
 
 
 def _plan(settings: Settings, tables: "Inputs") -> "Plan":

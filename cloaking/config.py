@@ -231,6 +231,10 @@ def _contradictions(values: dict[str, Any]) -> list[str]:
         repeated = {name for name in values.get(option) or () if values[option].count(name) > 1}
         if repeated:
             problems.append(f"--{option.replace('_', '-')} names {', '.join(sorted(repeated))} more than once")
+    keys = {name.casefold() for name in key}
+    chosen = [name for name in values.get("components") or () if name.casefold() in keys]
+    if chosen:
+        problems.append(f"--components names '{', '.join(chosen)}', which is the key; leave it out")
     if "project" not in values:
         fitting = ("continuous", "categorical", "drop", "missing_continuous", "missing_categorical", "unseen")
         problems += [f"--{name.replace('_', '-')} is about --project" for name in fitting if name in values]

@@ -198,6 +198,8 @@ def _flat(table: dict[str, Any], above: str = "") -> dict[str, str]:
     for key, value in table.items():
         if isinstance(value, dict):
             flat |= _flat(value, f"{above}{key}.")
+        elif not isinstance(value, str | int | float):
+            raise ValueError(f"{above}{key}: a text, a number, true or false is needed")
         else:
             flat[above + key] = str(value).lower() if isinstance(value, bool) else str(value)
     return flat

@@ -25,7 +25,7 @@ from pyspark.sql import types as T
 
 from cloaking import partition
 from cloaking.batches import ROWS, Batches, joined, matrix, schema, with_columns
-from cloaking.errors import InputError
+from cloaking.errors import InputError, OutputError
 from cloaking.kernel import AvatarIndex
 from cloaking.linking import Columns
 from cloaking.options import BROADCAST_LIMIT, CELL_ROWS
@@ -127,7 +127,13 @@ def _rows_together(ncp: int) -> int:
 def _ship(spark: SparkSession, index: AvatarIndex) -> str:
     """Send the index to the workers as a file named by its content; return the name."""
     path = _folder() / "index.npy"
-    index.save(path)
+    try:
+        index.save(path)
+    except OSError as error:
+        raise OutputError(
+            f"the driver's temporary folder {path.parent.parent}: cannot be written ({error.strerror}); the index of "
+            "the avatars needs room there, name another by TMPDIR, or give --strategy partition"
+        ) from error
     with path.open("rb") as file:
         name = f"avatars-{hashlib.file_digest(file, 'sha256').hexdigest()}.npy"
     path = path.replace(path.with_name(name))

@@ -1,9 +1,12 @@
 """CSV files -> DataFrame with types: the one dialect that is read, everything else refused instead of guessed."""
 
-from collections.abc import Collection, Sequence
+import contextlib
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import or_
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType, StructField, StructType
@@ -12,6 +15,7 @@ from cloaking.errors import InputError
 from cloaking.names import alike, column, quoted
 
 _NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+_NEARLY = r"^\s*[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\s*$"  # with a decimal comma or blanks around
 _NOT_FINITE = r"(?i)^[+-]?(nan|inf|infinity)$"
 _BROKEN = "_broken_row"
 # Without column pruning a row with too few or too many values is noticed, whatever columns are asked for.
@@ -40,10 +44,14 @@ def read(spark: SparkSession, path: str, label: str, text: Collection[str], whol
         raise InputError(*problems)
 
     # Broken rows are flagged, not left to Spark's error, which would put their values into the log.
-    schema = StructType([StructField(name, StringType()) for name in [*names, _BROKEN]])
-    options = {"header": "true", "enforceSchema": "false", "columnNameOfCorruptRecord": _BROKEN}
+    broken = _BROKEN
+    while alike(broken, names):
+        broken += "_"
+    schema = StructType([StructField(name, StringType()) for name in [*names, broken]])
+    options = {"header": "true", "enforceSchema": "false", "columnNameOfCorruptRecord": broken}
     table = spark.read.schema(schema).options(**_DIALECT, **options, multiLine=str(whole_files).lower()).csv(path)
-    numeric = _numeric_columns(table, names, text, label)
+    with _one_header(label):
+        numeric = _numeric_columns(table, names, broken, text, label)
     return table.select(
         *(column(name).cast("double").alias(name) if name in numeric else column(name) for name in names)
     )
@@ -66,6 +74,19 @@ def take_type(table: DataFrame, name: str, kind: DataType) -> DataFrame | None:
     return table.withColumn(name, cast) if table.where(other_text).isEmpty() else None
 
 
+@contextlib.contextmanager
+def _one_header(label: str) -> Iterator[None]:
+    """Say what Spark says of headers that differ, whose message holds a path and names alone deep within."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        if "CSV header" not in str(error):
+            raise
+        raise InputError(
+            f"{label}: its files differ in their header; give all the same columns in one order"
+        ) from error
+
+
 def _header_problems(names: Sequence[str], label: str) -> list[str]:
     for mark, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if len(names) == 1 and mark in names[0]:
@@ -81,16 +102,25 @@ def _header_problems(names: Sequence[str], label: str) -> list[str]:
     return problems
 
 
-def _numeric_columns(table: DataFrame, everything: Sequence[str], text: Collection[str], label: str) -> set[str]:
-    """Return the columns whose every value is the text of a number, after one pass over the files."""
+def _numeric_columns(
+    table: DataFrame, everything: Sequence[str], broken: str, text: Collection[str], label: str
+) -> set[str]:
+    """Return the columns whose every value is the text of a number, after one pass over the files.
+
+    A column of some numbers, or of what is nearly one, is refused: as text it would silently be no component.
+    """
     names = [name for name in everything if name not in text]
-    matches = [column(name).rlike(f"{_NUMBER}|{_NOT_FINITE}") for name in names]
+    patterns = {"good": f"{_NUMBER}|{_NOT_FINITE}", "nearly": f"{_NEARLY}|{_NOT_FINITE}"}
     row = table.agg(
         F.count(F.lit(1)).alias("rows"),
-        F.count(_BROKEN).alias("broken"),
+        F.count(broken).alias("broken"),
         F.count_if(reduce(or_, (F.contains(column(name), F.lit(_NOT_UTF8)) for name in everything))).alias("foreign"),
         *(F.count(column(name)).alias(f"filled_{i}") for i, name in enumerate(names)),
-        *(F.count_if(match).alias(f"good_{i}") for i, match in enumerate(matches)),
+        *(
+            F.count_if(column(name).rlike(pattern)).alias(f"{kind}_{i}")
+            for kind, pattern in patterns.items()
+            for i, name in enumerate(names)
+        ),
     ).collect()[0]
     if row["broken"]:
         raise InputError(
@@ -99,13 +129,13 @@ def _numeric_columns(table: DataFrame, everything: Sequence[str], text: Collecti
         )
     if row["foreign"]:
         raise InputError(f"{label}: {row['foreign']:,} of {row['rows']:,} rows are not UTF-8; write the file in UTF-8")
-    counts = {name: (row[f"filled_{i}"], row[f"good_{i}"]) for i, name in enumerate(names)}
+    counts = {name: (row[f"filled_{i}"], row[f"good_{i}"], row[f"nearly_{i}"]) for i, name in enumerate(names)}
     mixed = [
-        f"{label}: column '{name}' holds numbers, but {filled - good:,} of its {filled:,} values are none; "
-        "use decimal points and no units, or drop the column"
-        for name, (filled, good) in counts.items()
-        if 0 < good < filled
+        f"{label}: column '{name}' holds numbers, but {filled - good:,} of its {filled:,} values are not written as "
+        "one; use decimal points, no units and no blanks, or drop the column"
+        for name, (filled, good, nearly) in counts.items()
+        if good < filled and nearly
     ]
     if mixed:
         raise InputError(*mixed)
-    return {name for name, (filled, good) in counts.items() if good == filled}
+    return {name for name, (filled, good, _) in counts.items() if good == filled}

@@ -5,8 +5,8 @@ class CloakingError(Exception):
     """Something is wrong that the user can mend; `problems` holds one line for each, never a record's value."""
 
     def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+        self.problems = tuple(" ".join(problem.splitlines()) for problem in problems)  # a name may hold a line break
+        super().__init__("\n".join(self.problems))
 
 
 class SettingsError(CloakingError):

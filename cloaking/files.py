@@ -3,6 +3,7 @@
 import contextlib
 import os
 import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pyarrow import ArrowException, fs
@@ -19,21 +20,47 @@ def write(folder: str, name: str, text: str) -> str:
     Raises:
         OutputError: the folder cannot be made or the file not written; an earlier file of that name is untouched.
     """
-    try:
+    with together(folder) as put:
+        return put(name, text)
+
+
+@contextlib.contextmanager
+def together(folder: str) -> Iterator[Callable[[str, str | None], str]]:
+    """Give a function that takes files by name and text, None for one that shall not be there; it returns their places.
+
+    Each is written at once under a temporary name, which tells early where a store takes none. They appear when the
+    block ends, and not at all where it fails. The last one says that they are whole: that of an earlier run goes before
+    any other appears, so that it never stands beside newer ones.
+
+    Raises:
+        OutputError: the folder cannot be made, or a file not written; earlier files are untouched.
+    """
+    with _writing(folder, "the folder"):
         store, base = _store(folder)
-        target, temporary = f"{base}/{name}", f"{base}/.{name}.{uuid.uuid4().hex}"
         store.create_dir(base, recursive=True)
-        try:
-            with store.open_output_stream(temporary) as stream:
+    temporaries: dict[str, str | None] = {}
+
+    def put(name: str, text: str | None) -> str:
+        temporaries[name] = None if text is None else f"{base}/.{name}.{uuid.uuid4().hex}"
+        if text is not None:
+            with _writing(folder, name), store.open_output_stream(temporaries[name]) as stream:
                 stream.write(text.encode())
-            store.move(temporary, target)
-        except BaseException:
-            with contextlib.suppress(OSError, ArrowException):
-                store.delete_file(temporary)
-            raise
-    except (OSError, ArrowException) as error:
-        raise OutputError(f"--output {folder}: {name} cannot be written ({_reason(error)})") from error
-    return f"{folder.rstrip('/')}/{name}"
+        return f"{folder.rstrip('/')}/{name}"
+
+    try:
+        yield put
+        if len(temporaries) > 1:
+            _delete(store, f"{base}/{next(reversed(temporaries))}")
+        for name, temporary in temporaries.items():
+            if temporary is None:
+                _delete(store, f"{base}/{name}")
+            else:
+                with _writing(folder, name):
+                    store.move(temporary, f"{base}/{name}")
+    finally:
+        for temporary in temporaries.values():
+            if temporary is not None:
+                _delete(store, temporary)  # it is not there if all went well
 
 
 def read(path: str, option: str) -> str:
@@ -51,11 +78,17 @@ def read(path: str, option: str) -> str:
         raise InputError(f"{option} {path}: cannot be read ({_reason(error)})") from error
 
 
-def remove(folder: str, name: str) -> None:
-    """Remove a file of an earlier run, if it is there, so that it does not stand beside newer ones."""
-    store, base = _store(folder)
-    with contextlib.suppress(OSError, ArrowException):
-        store.delete_file(f"{base}/{name}")
+@contextlib.contextmanager
+def _writing(folder: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ArrowException) as error:
+        raise OutputError(f"--output {folder}: {name} cannot be written ({_reason(error)})") from error
+
+
+def _delete(store: fs.FileSystem, path: str) -> None:
+    with contextlib.suppress(OSError, ArrowException):  # it may not be there
+        store.delete_file(path)
 
 
 def _store(folder: str) -> tuple[fs.FileSystem, str]:

@@ -13,6 +13,7 @@ ORIGINAL_ID, AVATAR_ID = "original_id", "avatar_id"  # the columns of a link tab
 NO_GROUP, OTHER_GROUPS = "(none)", "(other)"
 SMALLEST_GROUP = 100
 PANDAS_INDEX = "__index_level_"
+_LINKS, _LINKED = "_cloaking_links_", "_cloaking_linked_"  # of a join with a link table; names that no table has
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,11 @@ class Columns:
 
 
 def choose_components(
-    originals: DataFrame, apart: Sequence[str], components: Sequence[str] | None, ncp: int | None
+    originals: DataFrame,
+    apart: Sequence[str],
+    components: Sequence[str] | None,
+    ncp: int | None,
+    label: str = "originals",
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the components to measure over, and what is wrong with the choice.
 
@@ -50,9 +55,9 @@ def choose_components(
     """
     if components is None:
         numeric = [field.name for field in originals.schema if isinstance(field.dataType, NumericType)]
-        components = in_order([n for n in numeric if n not in apart and not n.startswith(PANDAS_INDEX)])
+        components = in_order([n for n in numeric if not alike(n, apart) and not n.startswith(PANDAS_INDEX)])
         if not components:
-            return (), ["originals: no numeric column is left as a component; name them with --components"]
+            return (), [f"{label}: no numeric column is left as a component; name them with --components"]
     if ncp is not None and not 1 <= ncp <= len(components):
         return tuple(components), [f"--ncp {ncp} is out of range: there are {len(components)} component(s)"]
     return tuple(components[:ncp]), []
@@ -60,10 +65,10 @@ def choose_components(
 
 def by_link_table(avatars: DataFrame, avatar_id: str, link: DataFrame) -> DataFrame:
     """Give each avatar the column `original_id` of a link table; avatars without a link have null there."""
-    pairs = link.select(ORIGINAL_ID, F.col(AVATAR_ID).alias("_avatar"))
+    pairs = link.select(column(ORIGINAL_ID), column(AVATAR_ID).alias(_LINKED))
     rest = [column(name) for name in avatars.columns if not alike(name, [ORIGINAL_ID])]
-    keyed = avatars.select(*rest, column(avatar_id).alias("_key"))
-    return keyed.join(pairs, F.col("_key") == F.col("_avatar"), how="left").drop("_key", "_avatar")
+    keyed = avatars.select(*rest, column(avatar_id).alias(_LINKS))
+    return keyed.join(pairs, F.col(_LINKS) == F.col(_LINKED), how="left").drop(_LINKS, _LINKED)
 
 
 def originals(table: DataFrame, columns: Columns, groups: Mapping[str, int] | None = None) -> DataFrame:

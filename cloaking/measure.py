@@ -14,7 +14,14 @@ from cloaking import checks, counting, linking, suspicions
 from cloaking.errors import InputError, SettingsError
 from cloaking.figures import Summary
 from cloaking.names import column
-from cloaking.options import BROADCAST_LIMIT, CELL_ROWS, LARGEST_TIE_TOLERANCE, STRATEGIES, TIE_TOLERANCE
+from cloaking.options import (
+    BROADCAST_LIMIT,
+    CELL_ROWS,
+    LARGEST_NUMBER,
+    LARGEST_TIE_TOLERANCE,
+    STRATEGIES,
+    TIE_TOLERANCE,
+)
 from cloaking.report import to_fragment
 from cloaking.summary import OVERALL, summarise
 
@@ -80,8 +87,9 @@ class Options:
         if self.strategy not in STRATEGIES:
             problems.append(f"strategy must be one of {', '.join(STRATEGIES)}, not '{self.strategy}'")
         for name in ("broadcast_limit", "cell_rows", "tasks"):
-            if getattr(self, name) is not None and getattr(self, name) < 1:
-                problems.append(f"{name} must be at least 1, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= LARGEST_NUMBER:
+                problems.append(f"{name} must be from 1 to {LARGEST_NUMBER}, not {value}")
         if not all(0 < share < 1 for share in self.quantiles):
             problems.append(f"quantiles must be between 0 and 1, not {', '.join(map(str, self.quantiles))}")
         if problems:
@@ -174,7 +182,7 @@ def prepare(
     """
     key, avatars_key = options.id, options.made_from or options.id
     apart = [*key, *([options.group_by] if options.group_by is not None else [])]
-    chosen, problems = linking.choose_components(originals, apart, options.components, options.ncp)
+    chosen, problems = linking.choose_components(originals, apart, options.components, options.ncp, labels[0])
     side = checks.Side(originals, labels[0], key)
     other = checks.Side(avatars, labels[1], avatars_key)
     if link is not None:

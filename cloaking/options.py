@@ -12,6 +12,7 @@ BROADCAST_LIMIT = 512  # MiB of avatars' coordinates; the driver needs some four
 CELL_ROWS = 500_000  # avatars that a task of `partition` holds: with 20 components some 300 MiB, index included
 TIE_TOLERANCE = 1e-12
 LARGEST_TIE_TOLERANCE = 1e-6
+LARGEST_NUMBER = 2**31 - 1
 
 METHODS = ("auto", "famd", "pca", "mca")
 MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
@@ -71,9 +72,9 @@ def names(given: str) -> tuple[str, ...]:
 
 
 def positive(given: str) -> int:
-    """Read a whole number of at least 1."""
-    if not given.isdecimal() or int(given) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number of at least 1 is needed, not '{given}'")
+    """Read a whole number from 1 to what Spark can count partitions with."""
+    if not given.isdecimal() or not 1 <= int(given) <= LARGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 to {LARGEST_NUMBER} is needed, not '{given}'")
     return int(given)
 
 

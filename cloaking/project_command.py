@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cloaking.errors import CloakingError
 from cloaking.project_config import Settings, parse
-from cloaking.session import session
+from cloaking.session import Stopped, session, stoppable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,20 +21,24 @@ DONE, BUG, WRONG = 0, 1, 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Project once and return the exit code: 0 done, 1 a bug, 2 wrong arguments or data."""
+    """Project once and return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 128 + n after signal n."""
     start = time.monotonic()
     try:
-        settings = parse(argv)
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
-        log.setLevel(logging.INFO)
-        with session(settings.conf) as spark:
-            _project(spark, settings)
-        log.info("done: seconds=%.1f", time.monotonic() - start)
-        return DONE
+        with stoppable():
+            settings = parse(argv)
+            logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+            log.setLevel(logging.INFO)
+            with session(settings.conf) as spark:
+                _project(spark, settings)
+            log.info("done: seconds=%.1f", time.monotonic() - start)
+            return DONE
     except CloakingError as error:
         for problem in error.problems:
             print(f"project: {problem}", file=sys.stderr)
         return WRONG
+    except Stopped as stopped:
+        print(f"project: {stopped}", file=sys.stderr)
+        return stopped.exit_code
     except Exception:
         traceback.print_exc()
         return BUG
@@ -47,9 +51,10 @@ def _project(spark: "SparkSession", settings: Settings) -> None:
 
     read = [ref for ref in (settings.originals, settings.avatars) if ref is not None]
     results = {"projected originals": settings.projected_originals, "projected avatars": settings.projected_avatars}
-    for role, ref in results.items():
-        if ref is not None:
-            stores.check_new(spark, ref, role, settings.overwrite, read)
+    written = {role: ref for role, ref in results.items() if ref is not None}
+    stores.check_apart(spark, written, read, settings.output)
+    for role, ref in written.items():
+        stores.check_new(spark, ref, role, settings.overwrite)
     with tables.reading("originals or avatars"), contextlib.ExitStack() as undo:
         originals, avatars, model = spaces(spark, settings)
         keys = ((*settings.id, *settings.keep), settings.made_from or settings.id)

@@ -4,11 +4,14 @@ import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cloaking.errors import SettingsError
 
@@ -18,6 +21,53 @@ if TYPE_CHECKING:
 OLDEST_JAVA = 17
 MOST_MEMORY = 8  # GiB for Spark on a machine of one's own; half of the machine's where that is less
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # Spark runs a task per core already
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(BaseException):
+    """A signal asks the process to end; no Exception, which py4j would take for a lost connection and try again."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name} before the end")
+        self.exit_code = 128 + number
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Raise `Stopped` where SIGTERM or SIGINT comes within the block, once: what is cleaned up then is not cut off.
+
+    Signals that the process was started to ignore stay so; outside the main thread, where none arrive, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)  # timeout(1), for one, sends its signal twice
+        _leave_connection()
+        raise Stopped(number)
+
+    before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) != signal.SIG_IGN}
+    try:
+        for one in before:
+            signal.signal(one, stop)
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler or signal.SIG_DFL)  # None where something else than Python had set it
+
+
+def _leave_connection() -> None:
+    """Let this thread speak to Spark on a new connection.
+
+    On the old one the answer to what is cut off is yet to come, and py4j would take it for that to the next question.
+    """
+    pyspark = sys.modules.get("pyspark")
+    gateway = pyspark.SparkContext._gateway if pyspark is not None else None
+    client: Any = getattr(gateway, "_gateway_client", None)
+    if hasattr(client, "thread_connection"):
+        client.thread_connection.connection = None
 
 
 @contextlib.contextmanager
@@ -37,6 +87,7 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
         _find_java()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take another python3 from the PATH
     _silence_pyspark()
+    from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -51,11 +102,26 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     builder = SparkSession.builder.appName("local-cloaking")
     for key, value in (defaults | given).items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with _same_handler():
+        spark = builder.getOrCreate()
     try:
+        if not configured:
+            _silence_tasks(spark)
         yield spark
     finally:
-        spark.stop()
+        with contextlib.suppress(Py4JError, OSError):  # Spark's process may be gone; what ended the block is told
+            spark.stop()
+
+
+@contextlib.contextmanager
+def _same_handler() -> Iterator[None]:
+    """Keep the handler of SIGINT: Spark's start puts one in its place that asks a Spark which may be gone."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
 
 
 def _own_machine() -> dict[str, str]:
@@ -84,6 +150,14 @@ def _find_java() -> None:
     found = re.search(r'version "(?:1\.)?(\d+)', said)
     if found and int(found[1]) < OLDEST_JAVA:
         raise SettingsError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {found[1]}; {fix}")
+
+
+def _silence_tasks(spark: "SparkSession") -> None:
+    """Keep what fails in a task out of the log: it may quote a record's value, and comes as an error all the same."""
+    jvm: Any = spark._jvm
+    log4j = jvm.org.apache.logging.log4j
+    for name in ("executor.Executor", "scheduler.TaskSetManager"):
+        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
 
 def _silence_pyspark() -> None:

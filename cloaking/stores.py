@@ -2,44 +2,80 @@
 
 import contextlib
 import logging
+import re
 import shutil
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from cloaking import csv_tables
-from cloaking.errors import OutputError
-from cloaking.names import quoted
+from cloaking.errors import InputError, OutputError
+from cloaking.names import alike, quoted
 from cloaking.tables import FORMAT_AND_PATH, reading, reason
 
 log = logging.getLogger(__name__)
 
+_PART = re.compile(r"`(?:[^`]|``)+`|[\w-]+")  # of a catalog's name
 _STORES = ("java.io.", "java.nio.", "org.apache.hadoop.")  # where the errors of stores come from
+_FULL = re.compile(r"Exception: (No space left on device|Disk quota exceeded)$", re.MULTILINE)
 
 
-def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool, inputs: Collection[str] = ()) -> None:
-    """Refuse to write over a table that exists, unless that is wanted, and over an input in any case.
+def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None:
+    """Refuse to write over a table that exists, unless that is wanted.
 
     Raises:
-        OutputError: the table exists and `overwrite` is not set, it is one of the inputs, or its name makes no table.
+        OutputError: the table exists and `overwrite` is not set, or its name makes no table.
     """
-    if _same_place(spark, ref) in {_same_place(spark, other) for other in inputs}:
-        raise OutputError(f"{role} '{ref}': is one of the tables to read; name another")
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is None:
+        name = _catalog_name(ref, role)
         with _writing(f"{role} '{ref}'"):
-            exists = spark.catalog.tableExists(ref)
+            exists = spark.catalog.tableExists(name)
     else:
         _refuse(match[1], ("jdbc",), f"{role} '{ref}'")
         local = _local(spark, match[2])
         exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
     if exists and not overwrite:
         raise OutputError(f"{role} '{ref}': exists already; give --overwrite to replace it")
+
+
+def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collection[str], folder: str | None) -> None:
+    """Refuse tables that lie on, in or around an input or another result, and a report's folder inside of a table.
+
+    Args:
+        spark: the session that will write.
+        results: the tables to write, by their role.
+        inputs: the tables to read.
+        folder: of the report, if one is written.
+
+    Raises:
+        OutputError: with a line per result.
+    """
+    read = [_place(spark, ref) for ref in inputs]
+    problems = []
+    written: dict[str, tuple[str, ...]] = {}
+    for role, ref in results.items():
+        place = _place(spark, ref)
+        if any(_within(place, other) or _within(other, place) for other in read):
+            problems.append(f"{role} '{ref}': lies on one of the tables to read; name another place")
+        for other_role, other in written.items():
+            if _within(place, other) or _within(other, place):
+                problems.append(f"{role} '{ref}': lies on the {other_role}; name another place")
+        written[role] = place
+    if folder is not None:
+        place = _place(spark, f"folder:{folder}")
+        if any(_within(place, other) for other in read):
+            problems.append(f"--output {folder}: lies in one of the tables to read; name another folder")
+        for role, other in written.items():
+            if _within(place, other):
+                problems.append(f"--output {folder}: lies in the {role} '{results[role]}'; name another folder")
+    if problems:
+        raise OutputError(*problems)
 
 
 def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
@@ -57,8 +93,9 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
     match = FORMAT_AND_PATH.fullmatch(ref)
     with _writing(f"{role} '{ref}'"):
         if match is None:
-            _save_as_table(table, ref)
-            return spark.table(ref)
+            name = _catalog_name(ref, role)
+            _save_as_table(table, name)
+            return spark.table(name)
         kind, path = match.groups()
         local = _local(spark, path)
         with _moved_to(local) if local is not None else contextlib.nullcontext(path) as target:
@@ -80,13 +117,21 @@ def read_existing(spark: SparkSession, ref: str, role: str, schema: StructType) 
     match = FORMAT_AND_PATH.fullmatch(ref)
     with reading(f"{role} '{ref}'", everything=True):
         if match is None:
-            return spark.table(ref).select(*schema.names) if spark.catalog.tableExists(ref) else None
-        try:
-            return spark.read.format(match[1]).schema(schema).load(match[2])
-        except AnalysisException as error:
-            if "PATH_NOT_FOUND" in str(error):
-                return None
-            raise
+            found = spark.table(ref) if spark.catalog.tableExists(ref) else None
+        else:
+            try:
+                found = spark.read.format(match[1]).load(match[2])
+            except AnalysisException as error:
+                if not any(known in str(error) for known in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")):
+                    raise
+                found = None  # no folder, or an empty one
+    if found is None:
+        return None
+    missing = [name for name in schema.names if not alike(name, found.columns)]
+    if missing:
+        raise InputError(f"{role} '{ref}': is another table, without the columns {', '.join(missing)}; name a new one")
+    # by the schema, since partitions would give a name like 007 another type
+    return (found if match is None else spark.read.format(match[1]).schema(schema).load(match[2])).select(*schema.names)
 
 
 def replace_partitions(table: DataFrame, ref: str, keys: Sequence[str]) -> None:
@@ -122,38 +167,50 @@ def check_partitions(ref: str, role: str) -> None:
 def remove(spark: SparkSession, ref: str, role: str) -> str:
     """Remove a table that this run wrote, since a later step failed; return a line that says what stands."""
     match = FORMAT_AND_PATH.fullmatch(ref)
-    local = _local(spark, match[2]) if match else None
-    if match is None:
-        spark.sql(f"DROP TABLE IF EXISTS {_in_sql(ref)}")
-    elif local is not None:
-        shutil.rmtree(local)
-    else:
-        return f"{role} '{ref}': stands, written by this run, which failed afterwards; remove it"
-    return f"{role} '{ref}': removed again, since a later step failed"
+    removed = f"{role} '{ref}': removed again, since a later step failed"
+    try:
+        if match is None:
+            spark.sql(f"DROP TABLE IF EXISTS {_catalog_name(ref, role)}")
+            return removed
+        local = _local(spark, match[2])
+        if local is not None:
+            shutil.rmtree(local)
+            return removed
+    except (PySparkException, Py4JError, OSError):  # the catalog, or Spark itself, may be what failed
+        pass
+    return f"{role} '{ref}': stands, written by this run, which failed afterwards; remove it"
 
 
-def _save_as_table(table: DataFrame, ref: str) -> None:
+def _save_as_table(table: DataFrame, name: str) -> None:
     """Write a catalog's table under a temporary name and give it its own, in the place of an earlier one.
 
     Where the catalog renames nothing, the earlier table is overwritten by Spark's own means, from the temporary one.
     """
-    spark, temporary = table.sparkSession, f"{ref}_{uuid.uuid4().hex}"
+    spark, temporary = table.sparkSession, f"{name[:-1]}_{uuid.uuid4().hex}`"
     try:
         table.write.saveAsTable(temporary)
         written = spark.table(temporary)
         try:
-            spark.sql(f"DROP TABLE IF EXISTS {_in_sql(ref)}")
-            spark.sql(f"ALTER TABLE {_in_sql(temporary)} RENAME TO {_in_sql(ref)}")
+            spark.sql(f"DROP TABLE IF EXISTS {name}")
+            spark.sql(f"ALTER TABLE {temporary} RENAME TO {name}")
         except (AnalysisException, Py4JJavaError) as error:
-            log.warning("the catalog does not rename '%s' (%s): the table is written twice", ref, reason(error))
-            written.write.mode("overwrite").saveAsTable(ref)
+            log.warning("the catalog does not rename to %s (%s): the table is written twice", name, reason(error))
+            written.write.mode("overwrite").saveAsTable(name)
     finally:
-        with contextlib.suppress(PySparkException, Py4JJavaError):  # what failed before is what is told
-            spark.sql(f"DROP TABLE IF EXISTS {_in_sql(temporary)}")
+        with contextlib.suppress(PySparkException, Py4JError, OSError):  # what failed before is what is told
+            spark.sql(f"DROP TABLE IF EXISTS {temporary}")
 
 
-def _in_sql(ref: str) -> str:
-    return ".".join(map(quoted, ref.split(".")))
+def _catalog_name(ref: str, role: str) -> str:
+    """Return a catalog's table in the one form that SQL can take for nothing else: each part in backticks.
+
+    Raises:
+        OutputError: it is no name.
+    """
+    parts = [match[0] for match in _PART.finditer(ref)]
+    if ".".join(parts) != ref:
+        raise OutputError(f"{role} '{ref}': is no name of a table; write catalog.schema.table or format:path")
+    return ".".join(part if part.startswith("`") else quoted(part) for part in parts)
 
 
 def _refuse(kind: str, kinds: Collection[str], label: str) -> None:
@@ -168,9 +225,11 @@ def _writing(label: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError, OSError) as error:
         kind = error.java_exception.getClass().getName() if isinstance(error, Py4JJavaError) else ""
-        found = reason(error)
+        full = _FULL.search(str(error))  # what a task of Spark met stands in the text, under an error of Spark's own
+        found = full[1] if full else reason(error)
         if (
             isinstance(error, AnalysisException | OSError)
+            or full is not None
             or kind.startswith(_STORES)
             or found.startswith("DATA_SOURCE")
         ):
@@ -187,26 +246,35 @@ def _local(spark: SparkSession, path: str) -> Path | None:
     return Path(path).absolute()
 
 
-def _same_place(spark: SparkSession, ref: str) -> str:
-    """Return a name that two references to one table share, as far as names tell."""
+def _place(spark: SparkSession, ref: str) -> tuple[str, ...]:
+    """Return where a table is, as far as names tell: the folders down to it, or the name of a catalog's table."""
     match = FORMAT_AND_PATH.fullmatch(ref)
-    local = _local(spark, match[2]) if match else None
-    return str(local.resolve()) if local is not None else (match[2].rstrip("/") if match else ref.lower())
+    if match is None or match[1] == "jdbc":
+        return ("table", ref.lower().replace("`", ""))
+    local = _local(spark, match[2])
+    return local.resolve().parts if local is not None else tuple(match[2].rstrip("/").split("/"))
+
+
+def _within(place: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Tell whether a place is the other one or lies in it."""
+    return place[: len(other)] == other
 
 
 @contextlib.contextmanager
 def _moved_to(target: Path) -> Iterator[Path]:
-    """Give a temporary path beside the target; move it there when all went well, else remove what is there."""
+    """Give a temporary path beside the target; move it there when all went well, else leave the target as it was."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     temporary.mkdir()  # tried here, where it fails with a word; Spark makes its own
     temporary.rmdir()
+    earlier = temporary.with_name(f"{temporary.name}.earlier")
     try:
         yield temporary
-        earlier = temporary.with_name(f"{temporary.name}.earlier")
         if target.exists():
             target.rename(earlier)  # removing it takes long; stopped between two renames it can still be found
         temporary.rename(target)
-        shutil.rmtree(earlier, ignore_errors=True) if earlier.is_dir() else earlier.unlink(missing_ok=True)
     finally:
+        if earlier.exists() and not target.exists():
+            earlier.rename(target)
+        shutil.rmtree(earlier, ignore_errors=True) if earlier.is_dir() else earlier.unlink(missing_ok=True)
         shutil.rmtree(temporary, ignore_errors=True)

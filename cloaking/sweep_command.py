@@ -13,8 +13,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from cloaking import __version__
-from cloaking.errors import CloakingError, InputError, OutputError, SettingsError
-from cloaking.session import session
+from cloaking.errors import CloakingError, InputError, SettingsError
+from cloaking.session import Stopped, session, stoppable
 from cloaking.sweep_config import Settings, parse
 
 if TYPE_CHECKING:
@@ -29,19 +29,26 @@ DONE, BUG, WRONG, NOT_REACHED = 0, 1, 2, 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Sweep once; return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 3 no k reaches the targets."""
+    """Sweep once; return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 3 no k reaches the targets.
+
+    Stopped by a signal it is 128 and the signal's number.
+    """
     start = time.monotonic()
     try:
-        settings = parse(argv)
-        _check_scipy()
-        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
-        log.setLevel(logging.INFO)
-        with session(settings.conf) as spark:
-            return _sweep(spark, settings, start)
+        with stoppable():
+            settings = parse(argv)
+            _check_scipy()
+            logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+            log.setLevel(logging.INFO)
+            with session(settings.conf) as spark:
+                return _sweep(spark, settings, start)
     except CloakingError as error:
         for problem in error.problems:
             print(f"k_sweep: {problem}", file=sys.stderr)
         return WRONG
+    except Stopped as stopped:
+        print(f"k_sweep: {stopped}", file=sys.stderr)
+        return stopped.exit_code
     except Exception:
         traceback.print_exc()
         return BUG
@@ -127,7 +134,7 @@ def _components(table: "DataFrame", settings: Settings, label: str) -> tuple[str
                 for name in missing
             )
         )
-    components, problems = linking.choose_components(table, settings.id, settings.components, settings.ncp)
+    components, problems = linking.choose_components(table, settings.id, settings.components, settings.ncp, label)
     problems = [*problems, *checks.alone(checks.Side(table, label, settings.id), components)]
     if problems:
         raise InputError(*problems)
@@ -139,16 +146,14 @@ def _write(folder: str, run: "SweepRun") -> str:
     from cloaking import files
     from cloaking.report import sweep as report
 
+    page = None
     try:
-        files.write(folder, "k_sweep.html", report.to_html(run))
+        page = report.to_html(run)
     except SettingsError as error:
         log.warning("k_sweep.html is not written: %s", error)
-        files.remove(folder, "k_sweep.html")
-    try:
-        return files.write(folder, "k_sweep.json", report.to_json(run))
-    except OutputError:
-        files.remove(folder, "k_sweep.html")
-        raise
+    with files.together(folder) as put:
+        put("k_sweep.html", page)
+        return put("k_sweep.json", report.to_json(run))
 
 
 def _check_scipy() -> None:

@@ -14,13 +14,15 @@ from pyspark.sql.types import StringType
 from cloaking import csv_tables, jdbc
 from cloaking.config_file import Connection
 from cloaking.errors import InputError
-from cloaking.names import column
+from cloaking.names import alike, column
 
 POSITION = "id"  # the key that reading by position makes: the row number from 0
 
 FORMAT_AND_PATH = re.compile(r"([a-z][a-z0-9_]*):(.+)", re.DOTALL)
 # Spark's error classes that speak of a user's table or condition, met only once the rows are read.
 _READING = re.compile(r"FAILED_READ_FILE|CANNOT_|CAST_|DIVIDE_BY_ZERO|PARQUET|MALFORMED|INVALID_|_LEGACY_ERROR_TEMP_2")
+_METADATA = "_metadata"  # where Spark keeps what it knows of a file's row
+_TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`(.+?)`")
 
 
 def is_csv(ref: str) -> bool:
@@ -114,6 +116,9 @@ def reading(label: str, everything: bool = False) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
+        twice = _TWICE.search(str(error))
+        if twice:
+            raise InputError(f"{label}: column '{twice[1]}' is there twice, but for case; rename one") from error
         found = reason(error)
         if not (everything or isinstance(error, AnalysisException) or _READING.match(found)):
             raise
@@ -126,6 +131,8 @@ def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:
         raise InputError(
             f"{label}: --by-position reads parquet and csv files, not {kind}; link the rows by a key (--id)"
         )
+    if kind == "parquet" and alike(_METADATA, table.columns):
+        raise InputError(f"{label}: column '{_METADATA}' hides the numbers of the rows; rename it")
     files = len(table.inputFiles())
     if files != 1:
         raise InputError(
@@ -133,7 +140,7 @@ def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:
             "write one file or link the rows by a key (--id)"
         )
     # A whole CSV file is one partition, in which the running id is the row's number.
-    row = F.col("_metadata.row_index") if kind == "parquet" else F.monotonically_increasing_id()
+    row = F.col(f"{_METADATA}.row_index") if kind == "parquet" else F.monotonically_increasing_id()
     rest = [column(name) for name in table.columns if name.casefold() != POSITION]
     return table.select(row.alias(POSITION), *rest)
 

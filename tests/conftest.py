@@ -36,13 +36,14 @@ class Outcome(NamedTuple):
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spark")
+    java = f"-Dderby.system.home={folder / 'derby'} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     settings = {
         "spark.master": "local[2]",
         "spark.app.name": "tests",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder / 'derby'} -XX:TieredStopAtLevel=1",
+        "spark.driver.extraJavaOptions": java,
         "spark.local.dir": folder / "local",
         "spark.log.level": "OFF",  # the failures are meant
         "spark.sql.execution.arrow.pyspark.enabled": "true",

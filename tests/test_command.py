@@ -201,7 +201,7 @@ def test_a_bug_is_a_traceback_and_1_and_leaves_nothing(command, pair, tmp_path, 
     def broken(*_):
         raise ZeroDivisionError("meant")
 
-    monkeypatch.setattr(files, "write", broken)
+    monkeypatch.setattr(files, "together", broken)
     done = command(*pair, "--counts", f"parquet:{tmp_path}/counts")
     assert (done.code, done.report) == (1, None)
     assert any("Traceback" in line for line in done.problems)
@@ -216,7 +216,7 @@ def test_an_older_report_stands_where_the_next_one_cannot_be_written(command, pa
     def full(*_):
         raise OutputError("--output: no space left")
 
-    monkeypatch.setattr(files, "write", full)
+    monkeypatch.setattr(files, "together", full)
     done = command(*pair)
     assert (done.code, done.report) == (2, first)
 

@@ -88,6 +88,8 @@ def test_a_folder_of_files_is_one_table(spark, csv):
         ('id,x\n1,"1,5"\n2,777333\n', ["'x'", "1 of its 2", "decimal point"]),
         ("id,x\n1,777333\n2,1 kg\n3,4\n", ["'x'", "1 of its 3"]),
         ("id,x\n1,777333\n2,NA\n", ["'x'", "1 of its 2"]),
+        ('id,x,y\n1,"1,5",1\n2,"777333,5",1\n', ["'x'", "2 of its 2", "decimal points"]),
+        ("id,x,y\n1, 777333,1\n2, 2.5,1\n", ["'x'", "2 of its 2", "no blanks"]),
     ],
 )
 def test_another_dialect_is_refused_with_the_fix(read, content, words, whole_files):

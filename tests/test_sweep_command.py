@@ -1,5 +1,6 @@
 """The k sweep's command and page: what is written, what is refused, and that page and k_sweep.json say the same."""
 
+import contextlib
 import json
 import re
 import shlex
@@ -167,15 +168,20 @@ def test_what_is_wrong_with_the_originals_is_said_and_nothing_is_written(k_sweep
 def test_the_json_comes_last_and_without_it_there_is_no_page(k_sweep, tmp_path, monkeypatch):
     from cloaking import files
 
-    written, write = [], files.write
+    written, together = [], files.together
 
-    def full(folder, name, text):
-        written.append(name)
-        if name.endswith(".json"):
-            raise OutputError("--output: no space left")
-        return write(folder, name, text)
+    @contextlib.contextmanager
+    def full(folder):
+        def kept(name, text):
+            written.append(name)
+            if name.endswith(".json"):
+                raise OutputError("--output: no space left")
+            return put(name, text)
 
-    monkeypatch.setattr(files, "write", full)
+        with together(folder) as put:
+            yield kept
+
+    monkeypatch.setattr(files, "together", full)
     code, said, found = k_sweep("--originals", WINE, "--k", 5, "--repeats", 1)
     assert (code, said[-1], found) == (2, "--output: no space left", None)
     assert written == ["k_sweep.html", "k_sweep.json"]
@@ -225,12 +231,12 @@ def test_unless_told_otherwise_five_k_are_tried_five_times():
         ("--originals t --output d --k 5,10,5 --id a,a", ["--id names a more than once", "--k names 5 more than once"]),
         ("--k 0", ["argument --k: whole numbers of at least 1 separated by commas are needed, not '0'; see --help"]),
         ("--k 5,", ["argument --k: whole numbers of at least 1 separated by commas are needed, not '5,'; see --help"]),
-        ("--repeats 0", ["argument --repeats: a whole number of at least 1 is needed, not '0'; see --help"]),
+        ("--repeats 0", ["argument --repeats: a whole number from 1 to 2147483647 is needed, not '0'; see --help"]),
         ("--seed 1.5", ["argument --seed: a whole number from 0 to 4294967295 is needed, not '1.5'; see --help"]),
         ("--target nan", ["argument --target: a number of at least 0 is needed, not 'nan'; see --help"]),
         ("--target-hidden-rate 101",
          ["argument --target-hidden-rate: a percentage from 0 to 100 is needed, not '101'; see --help"]),
-        ("--ncp 0", ["argument --ncp: a whole number of at least 1 is needed, not '0'; see --help"]),
+        ("--ncp 0", ["argument --ncp: a whole number from 1 to 2147483647 is needed, not '0'; see --help"]),
         ("--avatars t", ["unrecognized arguments: --avatars t; see --help"]),
         ("--conf x", ["argument --conf: KEY=VALUE is needed, not 'x'; see --help"]),
     ],
