@@ -63,11 +63,15 @@ def _leave_connection() -> None:
 
     On the old one the answer to what is cut off is yet to come, and py4j would take it for that to the next question.
     """
-    pyspark = sys.modules.get("pyspark")
-    gateway = pyspark.SparkContext._gateway if pyspark is not None else None
-    client: Any = getattr(gateway, "_gateway_client", None)
+    client: Any = getattr(_gateway(), "_gateway_client", None)
     if hasattr(client, "thread_connection"):
         client.thread_connection.connection = None
+
+
+def _gateway() -> Any:
+    """Return what connects this process to a Spark of its own; None before Spark is asked for, and under Connect."""
+    pyspark = sys.modules.get("pyspark")
+    return None if pyspark is None else pyspark.SparkContext._gateway
 
 
 @contextlib.contextmanager
@@ -106,7 +110,7 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
         spark = builder.getOrCreate()
     try:
         if not configured:
-            _silence_tasks(spark)
+            _silence_tasks()
         yield spark
     finally:
         with contextlib.suppress(Py4JError, OSError):  # Spark's process may be gone; what ended the block is told
@@ -152,10 +156,9 @@ def _find_java() -> None:
         raise SettingsError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {found[1]}; {fix}")
 
 
-def _silence_tasks(spark: "SparkSession") -> None:
+def _silence_tasks() -> None:
     """Keep what fails in a task out of the log: it may quote a record's value, and comes as an error all the same."""
-    jvm: Any = spark._jvm
-    log4j = jvm.org.apache.logging.log4j
+    log4j = _gateway().jvm.org.apache.logging.log4j
     for name in ("executor.Executor", "scheduler.TaskSetManager"):
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
