@@ -92,10 +92,10 @@ def _parser() -> Parser:
 
     results = parser.add_argument_group("results")
     results.add_argument(
-        "--projected-originals", metavar="REF", type=address, help="table to write: key and coordinates"
+        "--projected-originals", metavar="REF", type=address, help="table to write, key and coordinates: SENSITIVE"
     )
     results.add_argument("--projected-avatars", metavar="REF", type=address, help="the same for the avatars")
-    results.add_argument("--output", metavar="DIR", type=address, help="folder or address of model.json")
+    results.add_argument("--output", metavar="DIR", type=address, help="folder or address of model.json: aggregates")
     results.add_argument("--overwrite", action="store_true", help="replace existing tables")
     parser.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
     parser.add_argument("--version", action="version", version=f"project {__version__}")

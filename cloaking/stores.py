@@ -185,6 +185,7 @@ def _save_as_table(table: DataFrame, name: str) -> None:
     """Write a catalog's table under a temporary name and give it its own, in the place of an earlier one.
 
     Where the catalog renames nothing, the earlier table is overwritten by Spark's own means, from the temporary one.
+    Stopped between dropping the one and renaming the other, the temporary table stays.
     """
     spark, temporary = table.sparkSession, f"{name[:-1]}_{uuid.uuid4().hex}`"
     try:
@@ -198,7 +199,8 @@ def _save_as_table(table: DataFrame, name: str) -> None:
             written.write.mode("overwrite").saveAsTable(name)
     finally:
         with contextlib.suppress(PySparkException, Py4JError, OSError):  # what failed before is what is told
-            spark.sql(f"DROP TABLE IF EXISTS {temporary}")
+            if spark.catalog.tableExists(name):
+                spark.sql(f"DROP TABLE IF EXISTS {temporary}")
 
 
 def _catalog_name(ref: str, role: str) -> str:

@@ -95,8 +95,6 @@ def test_nobody_imports_the_jobs(folder):
 def test_the_library_calls_nothing_that_a_cluster_may_refuse_or_that_is_not_exact(path):
     refused = {"cache", "persist", "rdd", "_jvm", "_jsc", "_jdf", "percentile_approx", "approx_percentile"}
     refused |= {"approxQuantile", "approx_count_distinct", "dropDuplicates", "drop_duplicates", "zipWithIndex"}
-    if layer(path) == "session":
-        refused -= {"_jvm"}  # it quietens the Spark that it started itself, which is never one of Connect
     attributes = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
     assert not attributes & refused
 
