@@ -212,7 +212,7 @@ def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> d
     for number, (side, names) in enumerate(zip(sides, components, strict=True)):
         flags = {
             f"rows_{number}": F.lit(True),
-            f"bad_{number}": _any(found for name in names for found in _unusable(side, name)),
+            f"bad_{number}": _any(~_usable(side, name) for name in names),
         }
         absent = {f"{flag}_{1 - number}": F.lit(False) for flag in ("rows", "bad")}
         parts.append(
@@ -308,14 +308,23 @@ def _warnings(originals: Side, avatars: Side, counts: dict[str, int]) -> tuple[N
     return tuple(warnings)
 
 
+def _usable(side: Side, name: str) -> Column:
+    """Tell whether a coordinate is a finite number that a double holds; null and NaN are below no bound."""
+    finite = F.coalesce(F.abs(column(name).cast("double")) < float("inf"), F.lit(False))
+    return finite & ~_beyond(side, name)
+
+
 def _unusable(side: Side, name: str) -> list[Column]:
     """Tell whether a coordinate is null, NaN, infinite, or an integer that a double would round."""
     value = column(name).cast("double")
+    return [value.isNull(), F.isnan(value), F.abs(value) == float("inf"), _beyond(side, name)]
+
+
+def _beyond(side: Side, name: str) -> Column:
     kind = side.type_of(name)
-    beyond = F.lit(False)
     if isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and kind.scale == 0):
-        beyond = (column(name) > EXACT_INTEGER) | (column(name) < -EXACT_INTEGER)
-    return [value.isNull(), F.isnan(value), F.abs(value) == float("inf"), beyond]
+        return (column(name) > EXACT_INTEGER) | (column(name) < -EXACT_INTEGER)
+    return F.lit(False)
 
 
 def _any(conditions: Iterable[Column]) -> Column:
