@@ -1,6 +1,7 @@
 """Settings -> Spark session: the running one, that of spark-submit, or a new one on this machine."""
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -45,6 +46,7 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         for one in before:
             signal.signal(one, signal.SIG_IGN)  # timeout(1), for one, sends its signal twice
+        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # of a Spark that got the signal too it logs a traceback
         _leave_connection()
         raise Stopped(number)
 
