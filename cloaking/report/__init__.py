@@ -29,7 +29,7 @@ def to_html(run: Run, history: Sequence[PastRun] = ()) -> str:
     Raises:
         SettingsError: jinja2 or matplotlib is not installed.
     """
-    return str(_page().page(run, history))
+    return str(drawing().page(run, history))
 
 
 def to_fragment(summary: Summary) -> str:
@@ -38,18 +38,23 @@ def to_fragment(summary: Summary) -> str:
     Raises:
         SettingsError: jinja2 or matplotlib is not installed.
     """
-    return str(_page().fragment(summary))
+    return str(drawing().fragment(summary))
 
 
-def _page() -> ModuleType:
+def drawing(name: str = "report") -> ModuleType:
+    """Return what draws pages, loaded only now; `name` is the page's, for the message.
+
+    Raises:
+        SettingsError: jinja2 or matplotlib is not installed.
+    """
     try:
         from cloaking.report import page
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("jinja2", "markupsafe", "matplotlib"):
             raise
         raise SettingsError(
-            f"report.html needs {error.name}, which is not installed: pip install 'cloaking[report]' "
-            "(report.json works without)"
+            f"{name}.html needs {error.name}, which is not installed: pip install 'cloaking[report]' "
+            f"({name}.json works without)"
         ) from None
     return page
 

@@ -9,12 +9,10 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cloaking.errors import SettingsError
 from cloaking.figures import Gate
-from cloaking.report import words
+from cloaking.report import drawing, words
 
 if TYPE_CHECKING:
     from cloaking.report.charts import Chart
@@ -99,7 +97,7 @@ def to_html(run: SweepRun) -> str:
     Raises:
         SettingsError: jinja2 or matplotlib is not installed.
     """
-    page = _page()
+    page = drawing("k_sweep")
     drawn = [_curve(run, metric) for metric in METRICS]
     results, command = _shown(run), _command(run.parameters)
     return str(
@@ -156,19 +154,6 @@ def _result(at: "AtK") -> dict[str, Any]:
         for seed, median, rate in repeats
     ]
     return {"k": at.k, **spreads, "values": values}
-
-
-def _page() -> ModuleType:
-    try:
-        from cloaking.report import page
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("jinja2", "markupsafe", "matplotlib"):
-            raise
-        raise SettingsError(
-            f"k_sweep.html needs {error.name}, which is not installed: pip install 'cloaking[report]' "
-            "(k_sweep.json works without)"
-        ) from None
-    return page
 
 
 def _curve(run: SweepRun, metric: str) -> "Chart":
