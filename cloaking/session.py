@@ -46,10 +46,13 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         for one in before:
             signal.signal(one, signal.SIG_IGN)  # timeout(1), for one, sends its signal twice
-        logging.getLogger("py4j").setLevel(logging.CRITICAL)  # of a Spark that got the signal too it logs a traceback
+        py4j.setLevel(logging.CRITICAL)  # of a Spark that got the signal too it logs tracebacks,
+        logging.getLogger().addFilter(_is_not_py4j)  # some of them as if they were nobody's
         _leave_connection()
         raise Stopped(number)
 
+    py4j = logging.getLogger("py4j")
+    level = py4j.level
     before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) != signal.SIG_IGN}
     try:
         for one in before:
@@ -58,6 +61,12 @@ def stoppable() -> Iterator[None]:
     finally:
         for one, handler in before.items():
             signal.signal(one, handler or signal.SIG_DFL)  # None where something else than Python had set it
+        py4j.setLevel(level)
+        logging.getLogger().removeFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
 
 
 def _leave_connection() -> None:
