@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_PAIRS = 1 << 20  # pairs of an original and a cell looked at together: 8 MiB a temporary
+_PAIRS = 1 << 20  # pairs of an original and a cell looked at together, at most: 8 MiB a temporary
+_TOGETHER = 16  # boxes that one box around them decides for, where it can
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,10 @@ def _middle_cut(points: Floats) -> tuple[int, float] | None:
 
 @dataclass(frozen=True)
 class Boxes:
-    """The exact bounding box and number of avatars of each cell that holds any."""
+    """The exact bounding box and number of avatars of each cell that holds any, by the number of the cell.
+
+    Cells of near numbers lie near each other, but for those of the frequent points.
+    """
 
     cell: Integers
     size: Integers
@@ -119,7 +123,7 @@ class Boxes:
 
         The distance to a box's nearest and farthest corner is summed by the same operations in the same order as the
         distance to an avatar, and rounding is monotone: what is beyond or within a bound for the corner is so for
-        every avatar of the box, bit for bit.
+        every avatar of the box, bit for bit. A box around several boxes decides for all of them in the same way.
 
         Args:
             originals: `(n, ncp)`.
@@ -131,34 +135,55 @@ class Boxes:
             row, cell: the visits, one pair each, in the order of the rows.
             closer, within: `(n,)`, avatars of cells that need no visit.
         """
-        n = len(originals)
+        n, levels = len(originals), self._levels()
         closer, within = np.zeros(n, np.int64), np.zeros(n, np.int64)
-        rows, cells = [], []
+        rows, cells = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         step = max(1, _PAIRS // max(1, len(self.cell)))
         for start in range(0, n, step):
             part = slice(start, start + step)
-            near, far = self._corners(originals[part])
-            ask = everywhere[part, None]
-            beyond = (near > upper[part, None]) & ~ask
-            all_closer = (far < lower[part, None]) & ~ask
-            all_within = (far <= upper[part, None]) & (all_closer | (near >= lower[part, None])) & ~ask
-            closer[part] = all_closer @ self.size
-            within[part] = all_within @ self.size
-            row, box = np.nonzero(~(beyond | all_within))
+            x, count = np.ascontiguousarray(originals[part].T), len(originals[part])
+            row, box = (axis.ravel() for axis in np.indices((count, len(levels[-1].cell))))
+            for level in reversed(levels):
+                if level is not levels[-1]:  # on to the boxes within those of the level above
+                    row, box = np.repeat(row, _TOGETHER), (box[:, None] * _TOGETHER + np.arange(_TOGETHER)).ravel()
+                    there = box < len(level.cell)
+                    row, box = row[there], box[there]
+                ask = everywhere[part][row]
+                near, far = level._corners(x, row, box)
+                low, high = lower[part][row], upper[part][row]
+                all_within = ~ask & (far <= high) & ((far < low) | (near >= low))
+                all_closer = all_within & (far < low)
+                for total, decided in ((closer, all_closer), (within, all_within)):
+                    total[part] += np.bincount(row[decided], level.size[box[decided]], count).astype(np.int64)
+                crossed = (ask | ~(near > high)) & ~all_within
+                row, box = row[crossed], box[crossed]
             rows.append(row + start)
             cells.append(self.cell[box])
-        if not rows:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), closer, within
         return np.concatenate(rows), np.concatenate(cells), closer, within
 
-    def _corners(self, originals: Floats) -> tuple[Floats, Floats]:
-        """Return the squared distances `(n, cells)` to the nearest and the farthest point of each box."""
-        near = np.zeros((len(originals), len(self.cell)))
-        far = np.zeros_like(near)
+    def _levels(self) -> list[Boxes]:
+        """Return these boxes, boxes around so many of them together, and so on, until a few are left."""
+        levels = [self]
+        while len(levels[-1].cell) > _TOGETHER:
+            below = levels[-1]
+            starts = np.arange(0, len(below.cell), _TOGETHER)
+            levels.append(
+                Boxes(
+                    np.arange(len(starts)),
+                    np.add.reduceat(below.size, starts),
+                    np.minimum.reduceat(below.low, starts),
+                    np.maximum.reduceat(below.high, starts),
+                )
+            )
+        return levels
+
+    def _corners(self, x: Floats, row: Integers, box: Integers) -> tuple[Floats, Floats]:
+        """Return the squared distances `(pairs,)` from points, the columns of x, to the ends of each one's box."""
+        near, far = np.zeros(len(row)), np.zeros(len(row))
         with np.errstate(over="ignore", under="ignore"):
-            for k in range(originals.shape[1]):
-                x = originals[:, k, None]
-                to_low, to_high = self.low[:, k] - x, x - self.high[:, k]
+            for values, low, high in zip(x, self.low.T, self.high.T, strict=True):
+                value = values[row]
+                to_low, to_high = low[box] - value, value - high[box]
                 near += np.square(np.maximum(np.maximum(to_low, to_high), 0.0))
                 far += np.square(np.maximum(np.abs(to_low), np.abs(to_high)))
         return near, far

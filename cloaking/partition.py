@@ -78,6 +78,7 @@ def _boxes(avatars: DataFrame, columns: Columns, cells: Cells) -> Boxes:
     placed = _placed(avatars, columns, cells, np.ones(cells.count, np.int64))
     corners = [function(name) for function in (F.min, F.max) for name in columns.own]
     found = placed.groupBy("cell").agg(F.count(F.lit(1)), *corners).toPandas().to_numpy(dtype=np.float64)
+    found = found[found[:, 0].argsort()]
     cell, size = found[:, :2].astype(np.int64).T
     low, high = np.hsplit(found[:, 2:], 2)
     return Boxes(cell, size, low, high)

@@ -85,9 +85,9 @@ def test_signed_zeros_are_one_place():
     assert len(np.unique(cells.of(np.array([[-0.0], [0.0]])))) == 1
 
 
-def check_meeting(points, originals, lower, upper):
+def check_meeting(points, originals, lower, upper, most=MOST):
     """Hold counts without visit, and visits, against a comparison of every pair."""
-    boxes = boxes_of(cells := cut_cells(points, MOST), points)
+    boxes = boxes_of(cells := cut_cells(points, most), points)
     row, cell, closer, within = boxes.meet(originals, lower, upper, np.zeros(len(originals), bool))
     place = cells.of(points)
     for i, original in enumerate(originals):
@@ -107,6 +107,31 @@ def test_what_is_not_visited_is_counted(regime):
     originals = np.concatenate([rng.normal(size=(30, 3)), points[:30]])
     squared = rng.choice([0.0, 0.01, 1.0, 9.0, 100.0, 1e30], size=60)
     check_meeting(points, originals, squared, squared)
+
+
+@pytest.mark.parametrize("ncp", [1, 2, 5])
+def test_what_is_not_visited_is_counted_in_thousands_of_cells(ncp):
+    rng = np.random.default_rng(5)
+    points = np.concatenate([rng.normal(size=(4000, ncp)), rng.integers(-2, 3, size=(4000, ncp)).astype(float)])
+    originals = points[rng.integers(8000, size=40)] + rng.choice([0.0, 0.1], size=(40, 1))
+    lower = rng.choice([0.0, 0.01, 1.0, 9.0, 1e30], size=40)
+    check_meeting(points, originals, lower, lower * rng.choice([1.0, 1 + 1e-9], size=40), most=3)
+
+
+def test_an_original_with_a_small_ball_is_held_against_few_of_many_cells(monkeypatch):
+    points = np.random.default_rng(6).normal(size=(40_000, 2))
+    boxes = boxes_of(cut_cells(points, 10), points)
+    assert len(boxes.cell) >= 4000
+    asked, corners = [], Boxes._corners
+
+    def noted(boxes, x, row, box):
+        asked.append(len(row))
+        return corners(boxes, x, row, box)
+
+    monkeypatch.setattr(Boxes, "_corners", noted)
+    row, *_ = boxes.meet(points[:100], np.full(100, 1e-4), np.full(100, 1e-4), np.zeros(100, bool))
+    assert len(row) < 100 * 10
+    assert sum(asked) < 100 * 4000 / 20
 
 
 def test_equal_avatars_need_no_visit():
