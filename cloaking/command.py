@@ -4,9 +4,7 @@ import contextlib
 import datetime
 import logging
 import platform
-import sys
 import time
-import traceback
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -15,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from cloaking import __version__
 from cloaking.config import Settings, parse
-from cloaking.errors import CloakingError, SettingsError
+from cloaking.errors import SettingsError
 from cloaking.figures import PastRun, Run, Summary
-from cloaking.session import Stopped, session, stoppable
+from cloaking.running import DONE, NOT_MET, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,33 +25,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cloaking")
 
-DONE, BUG, WRONG, NOT_MET = 0, 1, 2, 3
 _ROW_STANDS = "holds the row of this run, which failed afterwards; the next run of this name and date replaces it"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one report and return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 3 the gate is not met.
-
-    Stopped by a signal it is 128 and the signal's number: 143 for SIGTERM, 130 for SIGINT.
-    """
-    start = time.monotonic()
-    try:
-        with stoppable():
-            settings = parse(argv)
-            logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
-            log.setLevel(logging.INFO)
-            with session(settings.conf) as spark:
-                return _report(spark, settings, start)
-    except CloakingError as error:
-        for problem in error.problems:
-            print(f"local-cloaking: {problem}", file=sys.stderr)
-        return WRONG
-    except Stopped as stopped:
-        print(f"local-cloaking: {stopped}", file=sys.stderr)
-        return stopped.exit_code
-    except Exception:
-        traceback.print_exc()
-        return BUG
+    """Run one report and return the exit code: 0 done, 3 the gate is not met, the others as in `running.run`."""
+    return run("local-cloaking", lambda: parse(argv), _report)
 
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:

@@ -2,49 +2,25 @@
 
 import contextlib
 import logging
-import sys
 import time
-import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cloaking.errors import CloakingError
 from cloaking.project_config import Settings, parse
-from cloaking.session import Stopped, session, stoppable
+from cloaking.running import DONE, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("cloaking")
 
-DONE, BUG, WRONG = 0, 1, 2
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Project once and return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 128 + n after signal n."""
-    start = time.monotonic()
-    try:
-        with stoppable():
-            settings = parse(argv)
-            logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
-            log.setLevel(logging.INFO)
-            with session(settings.conf) as spark:
-                _project(spark, settings)
-            log.info("done: seconds=%.1f", time.monotonic() - start)
-            return DONE
-    except CloakingError as error:
-        for problem in error.problems:
-            print(f"project: {problem}", file=sys.stderr)
-        return WRONG
-    except Stopped as stopped:
-        print(f"project: {stopped}", file=sys.stderr)
-        return stopped.exit_code
-    except Exception:
-        traceback.print_exc()
-        return BUG
+    """Project once and return the exit code: 0 done, the others as in `running.run`."""
+    return run("project", lambda: parse(argv), _project)
 
 
-def _project(spark: "SparkSession", settings: Settings) -> None:
+def _project(spark: "SparkSession", settings: Settings, begun: float) -> int:
     """Read, fit or load, check, write: originals, avatars, model.json; a failure removes what was written."""
     from cloaking import files, projection, stores, tables
     from cloaking.raw import spaces
@@ -69,6 +45,8 @@ def _project(spark: "SparkSession", settings: Settings) -> None:
         if settings.output is not None:
             log.info("written: %s", files.write(settings.output, "model.json", model.to_json()))
         undo.pop_all()
+    log.info("done: seconds=%.1f", time.monotonic() - begun)
+    return DONE
 
 
 def _undo(spark: "SparkSession", ref: str, role: str) -> None:

@@ -1,7 +1,6 @@
 """Settings -> Spark session: the running one, that of spark-submit, or a new one on this machine."""
 
 import contextlib
-import logging
 import os
 import re
 import shutil
@@ -11,8 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from cloaking.errors import SettingsError
 
@@ -22,64 +20,9 @@ if TYPE_CHECKING:
 OLDEST_JAVA = 17
 MOST_MEMORY = 8  # GiB for Spark on a machine of one's own; half of the machine's where that is less
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # Spark runs a task per core already
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Stopped(BaseException):
-    """A signal asks the process to end; no Exception, which py4j would take for a lost connection and try again."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name} before the end")
-        self.exit_code = 128 + number
-
-
-@contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-    """Raise `Stopped` where SIGTERM or SIGINT comes within the block, once: what is cleaned up then is not cut off.
-
-    Signals that the process was started to ignore stay so; outside the main thread, where none arrive, nothing changes.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> NoReturn:
-        for one in before:
-            signal.signal(one, signal.SIG_IGN)  # timeout(1), for one, sends its signal twice
-        py4j.setLevel(logging.CRITICAL)  # of a Spark that got the signal too it logs tracebacks,
-        logging.getLogger().addFilter(_is_not_py4j)  # some of them as if they were nobody's
-        _leave_connection()
-        raise Stopped(number)
-
-    py4j = logging.getLogger("py4j")
-    level = py4j.level
-    before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) != signal.SIG_IGN}
-    try:
-        for one in before:
-            signal.signal(one, stop)
-        yield
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler or signal.SIG_DFL)  # None where something else than Python had set it
-        py4j.setLevel(level)
-        logging.getLogger().removeFilter(_is_not_py4j)
-
-
-def _is_not_py4j(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parent.name != "py4j"
-
-
-def _leave_connection() -> None:
-    """Let this thread speak to Spark on a new connection.
-
-    On the old one the answer to what is cut off is yet to come, and py4j would take it for that to the next question.
-    """
-    client: Any = getattr(_gateway(), "_gateway_client", None)
-    if hasattr(client, "thread_connection"):
-        client.thread_connection.connection = None
-
-
-def _gateway() -> Any:
+def gateway() -> Any:
     """Return what connects this process to a Spark of its own; None before Spark is asked for, and under Connect."""
     pyspark = sys.modules.get("pyspark")
     return None if pyspark is None else pyspark.SparkContext._gateway
@@ -105,7 +48,7 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
-    running = SparkSession.getActiveSession()
+    running = _running()
     if running is not None:
         yield running
         return
@@ -126,6 +69,17 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     finally:
         with contextlib.suppress(Py4JError, OSError):  # Spark's process may be gone; what ended the block is told
             spark.stop()
+
+
+def _running() -> "SparkSession | None":
+    """Return the session of this thread, or else that of this process."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 @contextlib.contextmanager
@@ -169,7 +123,7 @@ def _find_java() -> None:
 
 def _silence_tasks() -> None:
     """Keep what fails in a task out of the log: it may quote a record's value, and comes as an error all the same."""
-    log4j = _gateway().jvm.org.apache.logging.log4j
+    log4j = gateway().jvm.org.apache.logging.log4j
     for name in ("executor.Executor", "scheduler.TaskSetManager"):
         log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 

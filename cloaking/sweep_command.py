@@ -3,9 +3,7 @@
 import datetime
 import logging
 import platform
-import sys
 import time
-import traceback
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,8 +11,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from cloaking import __version__
-from cloaking.errors import CloakingError, InputError, SettingsError
-from cloaking.session import Stopped, session, stoppable
+from cloaking.errors import InputError, SettingsError
+from cloaking.running import DONE, NOT_MET, run
 from cloaking.sweep_config import Settings, parse
 
 if TYPE_CHECKING:
@@ -25,33 +23,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cloaking")
 
-DONE, BUG, WRONG, NOT_REACHED = 0, 1, 2, 3
-
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Sweep once; return the exit code: 0 done, 1 a bug, 2 wrong arguments or data, 3 no k reaches the targets.
+    """Sweep once and return the exit code: 0 done, 3 no k reaches the targets, the others as in `running.run`."""
+    return run("k_sweep", lambda: _settings(argv), _sweep)
 
-    Stopped by a signal it is 128 and the signal's number.
-    """
-    start = time.monotonic()
-    try:
-        with stoppable():
-            settings = parse(argv)
-            _check_scipy()
-            logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
-            log.setLevel(logging.INFO)
-            with session(settings.conf) as spark:
-                return _sweep(spark, settings, start)
-    except CloakingError as error:
-        for problem in error.problems:
-            print(f"k_sweep: {problem}", file=sys.stderr)
-        return WRONG
-    except Stopped as stopped:
-        print(f"k_sweep: {stopped}", file=sys.stderr)
-        return stopped.exit_code
-    except Exception:
-        traceback.print_exc()
-        return BUG
+
+def _settings(argv: Sequence[str] | None) -> Settings:
+    """Return the settings of a command line, where scipy is there to do what they ask."""
+    settings = parse(argv)
+    _check_scipy()
+    return settings
 
 
 def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
@@ -82,7 +64,7 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
     )
     path = _write(settings.output, run)
     log.info("%s", _closing_line(run, path))
-    return NOT_REACHED if found.verdict == "not reached" else DONE
+    return NOT_MET if found.verdict == "not reached" else DONE
 
 
 def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "Floats"]:

@@ -312,6 +312,19 @@ def test_a_stopped_job_says_so_in_one_line_and_cleans_up(folder, earlier, name, 
     assert state(folder, earlier) == (*left, []), f"left: {state(folder, earlier)}\n{said}"
 
 
+def test_a_spark_that_is_killed_is_one_line_and_1_and_the_earlier_report_stands(folder, earlier):
+    with started(folder, *results(folder), *NEW, pause=COUNTING) as job:
+        said = until(job, "PAUSED counting")
+        [spark] = [pid for pid in alive(job.pid) if b"SparkSubmit" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(spark, signal.SIGKILL)
+        said += ended(job)
+    assert job.returncode == 1, said
+    [line] = [line for line in said.splitlines() if line.startswith("local-cloaking:")]
+    assert "Spark's process ended before the job did" in line
+    assert "Traceback" not in said, said
+    assert state(folder, earlier)[:4] == ("old", "old", "old", [OLD_DATE]), said
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A disk of 256 KiB, and a function that leaves so many KiB of it free."""

@@ -1,12 +1,9 @@
 """The session: the running one, or one with Java found before Spark is asked."""
 
-import logging
 import os
-import signal
 import stat
-from pathlib import Path
+import threading
 
-import py4j
 import pytest
 
 from cloaking import session as module
@@ -30,7 +27,21 @@ def java(tmp_path, monkeypatch):
 
 def test_the_running_session_is_used_and_left_running(spark):
     with module.session(()) as found:
-        assert found is spark
+        assert found.sparkContext is spark.sparkContext
+    assert spark.range(1).count() == 1
+
+
+def test_so_is_one_that_another_thread_started(spark):
+    found = []
+
+    def look():
+        with module.session(()) as session:
+            found.append(session.sparkContext)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found == [spark.sparkContext]
     assert spark.range(1).count() == 1
 
 
@@ -69,28 +80,3 @@ def test_spark_of_ones_own_takes_all_cores_and_at_most_half_of_the_memory():
     assert settings["spark.master"] == "local[*]"
     megabytes = int(settings["spark.driver.memory"].removesuffix("m"))
     assert 0 < megabytes <= min(memory / 2, 8 * 1024)
-
-
-def log_of_py4j():
-    """Log as py4j's own files do, on its loggers and on the root."""
-    path = Path(py4j.__file__).with_name("java_gateway.py")
-    said = "import logging\nlogging.error('on the root')\nlogging.getLogger('py4j.java_gateway').error('on its own')\n"
-    exec(compile(said, path, "exec"), {})
-
-
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_ends_the_block_once_and_what_py4j_logs_of_its_lost_spark_is_not_told(name, caplog):
-    number = getattr(signal, name)
-    before = signal.getsignal(number)
-    with pytest.raises(module.Stopped, match=f"stopped by {name} before the end") as stopped, module.stoppable():
-        log_of_py4j()
-        try:
-            os.kill(os.getpid(), number)
-            raise AssertionError("the signal ends the block")
-        finally:
-            os.kill(os.getpid(), number)  # the second is for nothing: what cleans up is not cut off
-            log_of_py4j()
-            logging.error("ours")
-    assert stopped.value.exit_code == 128 + number
-    assert [record.message for record in caplog.records] == ["on the root", "on its own", "ours"]
-    assert signal.getsignal(number) == before

@@ -1,0 +1,146 @@
+"""The frame of every command: settings, session, its work, an exit code, and a line for each thing that went wrong."""
+
+import contextlib
+import logging
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
+
+from cloaking.errors import CloakingError
+from cloaking.session import gateway, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("cloaking")
+
+DONE, BUG, WRONG, NOT_MET = 0, 1, 2, 3
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Settings(Protocol):
+    """What every command is told."""
+
+    @property
+    def conf(self) -> tuple[str, ...]:
+        """Settings KEY=VALUE for a new Spark session."""
+
+
+_Settings = TypeVar("_Settings", bound=Settings)
+
+
+class Stopped(BaseException):
+    """A signal asks the process to end; no Exception, which py4j would take for a lost connection and try again."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name} before the end")
+        self.exit_code = 128 + number
+
+
+def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession", _Settings, float], int]) -> int:
+    """Run a command once and return its exit code.
+
+    Args:
+        name: of the command, as its messages begin.
+        parse: returns the settings.
+        work: does what they ask, from the session, them and the moment of the start, and returns the exit code.
+
+    Returns:
+        That of `work`; 1 after a bug or a Spark that was lost; 2 for what the user can mend, told in a line each; 128
+        and the signal's number where a signal stopped it: 143 for SIGTERM, 130 for SIGINT.
+    """
+    start = time.monotonic()
+    try:
+        with stoppable(), _py4j_silenced():
+            settings = parse()
+            logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
+            log.setLevel(logging.INFO)
+            with session(settings.conf) as spark:
+                return work(spark, settings, start)
+    except CloakingError as error:
+        for problem in error.problems:
+            print(f"{name}: {problem}", file=sys.stderr)
+        return WRONG
+    except Stopped as stopped:
+        print(f"{name}: {stopped}", file=sys.stderr)
+        return stopped.exit_code
+    except Exception:
+        if _spark_ended():
+            print(
+                f"{name}: Spark's process ended before the job did, killed or out of memory; see what it said last, "
+                "and spark.driver.memory",
+                file=sys.stderr,
+            )
+        else:
+            traceback.print_exc()
+        return BUG
+
+
+def _spark_ended() -> bool:
+    """Tell whether the Spark that this process started is gone."""
+    process = getattr(gateway(), "proc", None)
+    if process is None:
+        return False
+    with contextlib.suppress(Exception):
+        process.wait(timeout=1)  # what the connection lost a moment ago may still be ending
+    return process.poll() is not None
+
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """Raise `Stopped` where SIGTERM or SIGINT comes within the block, once: what is cleaned up then is not cut off.
+
+    Signals that the process was started to ignore stay so; outside the main thread, where none arrive, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)  # timeout(1), for one, sends its signal twice
+        _leave_connection()
+        raise Stopped(number)
+
+    before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) != signal.SIG_IGN}
+    try:
+        for one in before:
+            signal.signal(one, stop)
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler or signal.SIG_DFL)  # None where something else than Python had set it
+
+
+@contextlib.contextmanager
+def _py4j_silenced() -> Iterator[None]:
+    """Keep out of the log what comes as an exception all the same: py4j's tracebacks, some on the root's logger."""
+    root, own = logging.getLogger(), logging.getLogger("py4j")
+    level = own.level
+    own.setLevel(logging.CRITICAL)
+    root.addFilter(_is_not_py4j)
+    try:
+        yield
+    finally:
+        own.setLevel(level)
+        root.removeFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
+def _leave_connection() -> None:
+    """Let this thread speak to Spark on a new connection.
+
+    On the old one the answer to what is cut off is yet to come, and py4j would take it for that to the next question.
+    """
+    client: Any = getattr(gateway(), "_gateway_client", None)
+    if hasattr(client, "thread_connection"):
+        client.thread_connection.connection = None
