@@ -43,8 +43,8 @@ example:
 REF is catalog.schema.table or format:path, such as parquet:s3://bucket/patients, orc:/data/patients, csv:patients.csv
 (UTF-8, header, comma, decimal point, double quotes); jdbc:NAME is the table of the block [jdbc.NAME] of --config.
 
-exit codes: 0 done, the gate met or none set; 1 a bug or a lost Spark; 2 bad arguments, configuration or data, nothing written;
-3 the gate is not met, everything written."""
+exit codes: 0 done, the gate met or none set; 1 a bug or lack of memory; 2 bad arguments, configuration or data,
+nothing written; 3 the gate is not met, everything written."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ example:
 Numbers are continuous, text and booleans categorical, unless named. Categories are compared as text: 2 and 2.0 differ.
 model.json holds aggregates of the originals, among them the name and share of each modality.
 
-exit codes: 0 done; 1 a bug or a lost Spark; 2 bad arguments or data, nothing written."""
+exit codes: 0 done; 1 a bug or lack of memory; 2 bad arguments or data, nothing written."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 import contextlib
 import logging
+import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -22,6 +24,24 @@ log = logging.getLogger("cloaking")
 
 DONE, BUG, WRONG, NOT_MET = 0, 1, 2, 3
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+_ENDED = "Spark's process ended before the job did, killed or out of memory; raise spark.driver.memory"
+_LESS_TO_HOLD = "let local-cloaking hold less at a time (--strategy partition, a smaller --cell-rows)"
+# What Spark says of its tasks -> what it means. A task that is killed leaves no more than that it is gone.
+_LACKING = (
+    (
+        re.compile(r"No space left on device|Disk quota exceeded"),
+        "Spark's scratch space is full; name a larger disk by spark.local.dir or SPARK_LOCAL_DIRS",
+    ),
+    (
+        re.compile(r"\bOutOfMemoryError\b"),
+        "Spark's Java ran out of memory; raise spark.driver.memory and spark.executor.memory",
+    ),
+    (
+        re.compile(r"MemoryError\b|Python worker exited unexpectedly|ExecutorLostFailure"),
+        f"a worker of Spark ran out of memory or was killed; {_LESS_TO_HOLD}, or raise spark.executor.memoryOverhead",
+    ),
+)
 
 
 class Settings(Protocol):
@@ -52,8 +72,8 @@ def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession
         work: does what they ask, from the session, them and the moment of the start, and returns the exit code.
 
     Returns:
-        That of `work`; 1 after a bug or a Spark that was lost; 2 for what the user can mend, told in a line each; 128
-        and the signal's number where a signal stopped it: 143 for SIGTERM, 130 for SIGINT.
+        That of `work`; 1 after a bug, or where memory or scratch space did not do; 2 for what is wrong with settings or
+        data, told in a line each; 128 and the signal's number after a signal: 143 for SIGTERM, 130 for SIGINT.
     """
     start = time.monotonic()
     try:
@@ -63,23 +83,27 @@ def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession
             log.setLevel(logging.INFO)
             with session(settings.conf) as spark:
                 return work(spark, settings, start)
-    except CloakingError as error:
-        for problem in error.problems:
-            print(f"{name}: {problem}", file=sys.stderr)
-        return WRONG
     except Stopped as stopped:
         print(f"{name}: {stopped}", file=sys.stderr)
         return stopped.exit_code
-    except Exception:
-        if _spark_ended():
-            print(
-                f"{name}: Spark's process ended before the job did, killed or out of memory; see what it said last, "
-                "and spark.driver.memory",
-                file=sys.stderr,
-            )
-        else:
+    except Exception as error:
+        problems, code = _told(error)
+        for problem in problems:
+            print(f"{name}: {problem}", file=sys.stderr)
+        if not problems:
             traceback.print_exc()
-        return BUG
+        return code
+
+
+def _told(error: Exception) -> tuple[tuple[str, ...], int]:
+    """Return the lines that tell of an error, none for a bug, and the exit code."""
+    if _spark_ended():
+        return (_ENDED,), BUG
+    if isinstance(error, CloakingError):
+        return error.problems, WRONG
+    if isinstance(error, MemoryError):
+        return (f"the driver's Python ran out of memory; {_LESS_TO_HOLD}, or take a larger machine",), BUG
+    return tuple(told for pattern, told in _LACKING if pattern.search(str(error)))[:1], BUG
 
 
 def _spark_ended() -> bool:
@@ -87,8 +111,8 @@ def _spark_ended() -> bool:
     process = getattr(gateway(), "proc", None)
     if process is None:
         return False
-    with contextlib.suppress(Exception):
-        process.wait(timeout=1)  # what the connection lost a moment ago may still be ending
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=0.1)  # what the connection lost a moment ago may still be ending
     return process.poll() is not None
 
 

@@ -27,8 +27,8 @@ example:
 REF is catalog.schema.table or format:path, such as parquet:s3://bucket/patients, orc:/data/patients, csv:patients.csv
 (UTF-8, header, comma, decimal point, double quotes).
 
-exit codes: 0 done, the targets reached or none set; 1 a bug or a lost Spark; 2 bad arguments or data, nothing written; 3 no k tried
-reaches the targets in every repeat, everything written."""
+exit codes: 0 done, the targets reached or none set; 1 a bug or lack of memory; 2 bad arguments or data, nothing
+written; 3 no k tried reaches the targets in every repeat, everything written."""
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,18 @@ if worker:
     from cloaking.kernel import AvatarIndex
     AvatarIndex.count = lambda *_: wait("counting")
 """
+TOO_LARGE = """
+if worker:
+    import numpy as np
+    from cloaking.kernel import AvatarIndex
+    AvatarIndex.count = lambda *_: np.zeros(1 << 58)
+"""
+KILLED = """
+if worker:
+    import os, signal
+    from cloaking.kernel import AvatarIndex
+    AvatarIndex.count = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+"""
 HISTORY = """
 if driver:
     from cloaking import history
@@ -323,6 +335,17 @@ def test_a_spark_that_is_killed_is_one_line_and_1_and_the_earlier_report_stands(
     assert "Spark's process ended before the job did" in line
     assert "Traceback" not in said, said
     assert state(folder, earlier)[:4] == ("old", "old", "old", [OLD_DATE]), said
+
+
+@pytest.mark.parametrize("pause", [TOO_LARGE, KILLED], ids=["too large", "killed"])
+def test_a_cell_that_does_not_fit_says_which_setting_to_change(folder, earlier, pause):
+    with started(folder, *results(folder), *NEW, "--strategy", "partition", pause=pause) as job:
+        said = ended(job)
+    assert job.returncode == 1, said
+    [line] = [line for line in said.splitlines() if line.startswith("local-cloaking:")]
+    assert "a worker of Spark ran out of memory or was killed" in line and "--cell-rows" in line
+    assert "Traceback" not in "".join(line for line in said.splitlines() if "local-cloaking" in line)
+    assert state(folder, earlier) == ("old", "old", "old", [OLD_DATE], []), said
 
 
 @pytest.fixture

@@ -60,6 +60,23 @@ def test_a_spark_that_is_gone_is_told_in_one_line(spark, capsys, monkeypatch):
     assert line.startswith("made-up: Spark's process ended before the job did") and "spark.driver.memory" in line
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), ["driver's Python", "--strategy partition"]),
+        (OSError("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 9 GiB"), ["a worker", "--cell-rows"]),
+        (RuntimeError("Python worker exited unexpectedly (crashed)"), ["a worker", "--cell-rows", "memoryOverhead"]),
+        (RuntimeError("ExecutorLostFailure (executor 1 exited unrelated to the running tasks)"), ["a worker"]),
+        (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), ["Java", "spark.executor.memory"]),
+        (RuntimeError("java.io.IOException: No space left on device"), ["scratch space", "spark.local.dir"]),
+    ],
+)
+def test_what_was_too_small_is_told_in_one_line_with_the_setting_to_change(spark, capsys, error, told):
+    assert ran(lambda: fail(error)) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("made-up: ") and all(words in line for words in told)
+
+
 def test_what_py4j_logs_is_not_told_for_it_comes_as_an_exception(spark, caplog):
     def work():
         log_of_py4j()
