@@ -1,6 +1,7 @@
-"""A standalone cluster on loopback, in which a worker and then a Python worker are killed while tasks count.
+"""A standalone cluster on loopback, in which a worker, then a Python worker is killed and one frozen while tasks count.
 
 The main job counts 200,000 originals by spark-submit with the packed zip; its counts must equal those of a local run.
+What is frozen never ends by itself: there Spark speculates, that is, starts the task once more elsewhere.
 A task that counts is known by the index of the avatars that its Python worker has mapped into memory.
 """
 
@@ -25,11 +26,12 @@ SPARK_HOME = Path(pyspark.__file__).parent
 MASTER = "spark://127.0.0.1:7177"
 ROWS, NCP, K = 200_000, 5, 20
 TASKS = 16  # enough that some still wait when a worker dies
+EXECUTOR = "CoarseGrainedExecutorBackend"
 SECONDS = 300  # the longest that anything here may take
 
 
 def main() -> int:
-    """Run all three jobs and print what was lost; return 1 where a count differs or nothing was lost."""
+    """Run all jobs and print what was lost; return 1 where a count differs, or where nothing was lost or speculated."""
     with tempfile.TemporaryDirectory(prefix="cloaking-cluster-") as name:
         folder = Path(name)
         make_tables(folder)
@@ -38,16 +40,17 @@ def main() -> int:
             return 1
         expected = counts(folder, "local")
         good = True
-        for victim, kill in (("executor", kill_executor), ("python_worker", kill_python_worker)):
-            with cluster(folder / victim) as environment:
-                submit(folder, victim, environment, kill)
-            found = counts(folder, victim)
+        for name, (hit, settings) in HITS.items():
+            with cluster(folder / name) as environment:
+                submit(folder, name, environment, hit, settings)
+            found = counts(folder, name)
             same_ids = found.index.equals(expected.index)
             differing = int((found != expected).any(axis=1).sum()) if same_ids else ROWS
-            executors, tasks = lost(folder / victim / "events")
-            line = f"killed={victim} rows={len(found)} differing={differing}"
-            print(f"{line} executors_lost={executors} failed_tasks={tasks}", flush=True)
-            good &= differing == 0 and tasks > 0 and (executors > 0 or victim != "executor")
+            executors, tasks, again = lost(folder / name / "events")
+            line = f"{name} rows={len(found)} differing={differing} executors_lost={executors} failed_tasks={tasks}"
+            print(f"{line} speculated={again}", flush=True)
+            happened = {"killed-executor": executors, "frozen-python-worker": again}.get(name, tasks)
+            good &= differing == 0 and tasks > 0 and happened > 0
         return 0 if good else 1
 
 
@@ -80,17 +83,18 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
     (folder / "events").mkdir(parents=True)
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(SPARK_HOME)}
     environment |= {"SPARK_CONF_DIR": str(ROOT / "conf"), "SPARK_NO_DAEMONIZE": "1"}
-    deploy, address = "org.apache.spark.deploy", ["--host", "127.0.0.1"]
-    commands = [[f"{deploy}.master.Master", *address, "--port", "7177", "--webui-port", "8177"]]
-    for number in (1, 2):
+    deploy = "org.apache.spark.deploy"
+    commands = {"127.0.0.1": [f"{deploy}.master.Master", "--port", "7177", "--webui-port", "8177"]}
+    for number in (2, 3):  # hosts of their own: on the host of its first attempt no task is speculated about
         size = ["--cores", "1", "--memory", "1500M", "--webui-port", f"818{number}"]
-        commands.append([f"{deploy}.worker.Worker", *address, *size, "--work-dir", str(folder / f"w{number}"), MASTER])
+        worker = [f"{deploy}.worker.Worker", *size, "--work-dir", str(folder / f"w{number}"), MASTER]
+        commands[f"127.0.0.{number}"] = worker
     with ExitStack() as running:
-        for command in commands:
-            log = running.enter_context((folder / f"{command[0]}.log").open("ab"))
+        for host, command in commands.items():
+            log = running.enter_context((folder / f"{host}.log").open("ab"))
             process = subprocess.Popen(
-                [SPARK_HOME / "bin" / "spark-class", *command],
-                env=environment, stdout=log, stderr=log, start_new_session=True,
+                [SPARK_HOME / "bin" / "spark-class", command[0], "--host", host, *command[1:]],
+                env=environment | {"SPARK_LOCAL_IP": host}, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
             running.callback(end, process)
         yield environment
@@ -103,8 +107,10 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def submit(folder: Path, name: str, environment: dict[str, str], kill: Callable[[int], None]) -> None:
-    """Submit the main job from another working directory, kill while a task counts, and wait for the end."""
+def submit(
+    folder: Path, name: str, environment: dict[str, str], hit: Callable[[int], None], further: dict[str, str]
+) -> None:
+    """Submit the main job from another working directory, hit a task that counts, and wait for the end."""
     package = next((ROOT / "dist").glob("cloaking-*.zip"))
     events = {
         "enabled": "true",
@@ -114,6 +120,7 @@ def submit(folder: Path, name: str, environment: dict[str, str], kill: Callable[
     }
     settings = {f"spark.eventLog.{key}": value for key, value in events.items()}
     settings |= {"spark.executor.memory": "1g", "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "1g"}
+    settings |= further
     command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", MASTER, "--py-files", str(package)]
     command += [word for pair in settings.items() for word in ("--conf", "=".join(pair))]
     process = subprocess.Popen(
@@ -121,7 +128,7 @@ def submit(folder: Path, name: str, environment: dict[str, str], kill: Callable[
         env=environment, cwd=folder, start_new_session=True,
     )  # fmt: skip
     try:
-        kill(wait_for_counting(process))
+        hit(wait_for_counting(process))
         if process.wait(timeout=SECONDS):
             raise SystemExit(f"{name}: the job ended with {process.returncode}")
     finally:
@@ -133,11 +140,9 @@ def wait_for_counting(process: subprocess.Popen[bytes]) -> int:
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         for maps in Path("/proc").glob("[0-9]*/maps"):
-            try:
-                if "/avatars-" in maps.read_text() and "pyspark" in (maps.parent / "cmdline").read_text():
+            with suppress(OSError, LookupError):  # gone already, or of another Spark on this machine
+                if "/avatars-" in maps.read_text() and ancestor(int(maps.parent.name), EXECUTOR):
                     return int(maps.parent.name)
-            except OSError:
-                continue
         time.sleep(0.02)
     raise SystemExit("no task was seen counting")
 
@@ -147,9 +152,14 @@ def kill_python_worker(counting: int) -> None:
     os.kill(counting, signal.SIGKILL)
 
 
+def freeze_python_worker(counting: int) -> None:
+    """Stop the Python process that counts, without ending it."""
+    os.kill(counting, signal.SIGSTOP)
+
+
 def kill_executor(counting: int) -> None:
     """Kill the executor that the counting process belongs to, with the worker that started it."""
-    executor = ancestor(counting, "CoarseGrainedExecutorBackend")
+    executor = ancestor(counting, EXECUTOR)
     worker = ancestor(executor, "deploy.worker.Worker")
     for process in (worker, executor):
         os.kill(process, signal.SIGKILL)
@@ -162,15 +172,26 @@ def ancestor(process: int, named: str) -> int:
         process = int(status.partition("PPid:")[2].split()[0])
         if named in Path(f"/proc/{process}/cmdline").read_text():
             return process
-    raise SystemExit(f"no {named} above the counting process")
+    raise LookupError(f"no {named} above the counting process")
 
 
-def lost(events: Path) -> tuple[int, int]:
-    """Return how many executors were lost and how many tasks failed, as the event log has them."""
+def lost(events: Path) -> tuple[int, int, int]:
+    """Return how many executors were lost, tasks failed and were speculated about, as the event log has them."""
     kinds = [json.loads(line) for file in events.iterdir() for line in file.read_text().splitlines()]
     executors = sum(event["Event"] == "SparkListenerExecutorRemoved" for event in kinds)
-    ends = (event for event in kinds if event["Event"] == "SparkListenerTaskEnd")
-    return executors, sum(event["Task End Reason"]["Reason"] != "Success" for event in ends)
+    ends = [event for event in kinds if event["Event"] == "SparkListenerTaskEnd"]
+    failed = sum(event["Task End Reason"]["Reason"] != "Success" for event in ends)
+    return executors, failed, sum(event["Task Info"]["Speculative"] for event in ends)
+
+
+SPECULATION = {"": "true", ".interval": "100ms", ".quantile": "0.5", ".minTaskRuntime": "1s"}
+HITS: dict[str, tuple[Callable[[int], None], dict[str, str]]] = {
+    "killed-executor": (kill_executor, {}),
+    "killed-python-worker": (kill_python_worker, {}),
+    "frozen-python-worker": (
+        freeze_python_worker, {f"spark.speculation{key}": value for key, value in SPECULATION.items()}
+    ),
+}  # fmt: skip
 
 
 if __name__ == "__main__":
