@@ -53,6 +53,8 @@ def spark(tmp_path_factory):
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    if "COVERAGE_PROCESS_CONFIG" in os.environ:  # a worker that waits for more work is killed, and what it saw is lost
+        settings["spark.python.worker.reuse"] = "false"
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, str(value))
