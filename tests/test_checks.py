@@ -1,6 +1,7 @@
 """Whatever is wrong with the input is named with table, column and count, all of it at once, and never a value."""
 
 import math
+from decimal import Decimal
 
 import pytest
 
@@ -47,7 +48,7 @@ def with_row(*row):
 ONE_PROBLEM = {
     "no originals": (([], good()[1]), good(), ["O", "no rows"]),
     "no avatars": (good(), ([], good()[1]), ["A", "no rows"]),
-    "a null key among the originals": (with_row(None, SECRET, 0.0), good(), ["O", "'id'", "1 of 5"]),
+    "a null key among the originals": (with_row(None, SECRET, 0.0), good(), ["O", "(column 'id')", "1 of 5"]),
     "a null key among the avatars": (good(), with_row(None, SECRET, 0.0), ["A", "'id'", "1 of 5"]),
     "a repeated original": (with_row(3, SECRET, 0.0), good(), ["O", "'id'", "1 "]),
     "a repeated avatar": (good(), with_row(3, SECRET, 0.0), ["A", "'id'", "1 "]),
@@ -60,12 +61,19 @@ ONE_PROBLEM = {
     "a component by another case": (
         good(), (good()[0], "id long, X double, y double"), ["A", "'x'", "'X'"],
     ),
+    "a component by another case, upper": (
+        (good()[0], "id long, X double, y double"), good(), ["A", "'X'", "there is 'x'"],
+    ),
     "a component of text": (
         good(), ([(k, "a", 1.0) for k in range(1, 5)], "id long, x string, y double"), ["A", "'x'", "string"],
     ),
     "keys of different types": (
         good(), ([(str(k), 1.0, 1.0) for k in range(1, 5)], "id string, x double, y double"),
         ["O", "A", "'id'", "bigint", "string"],
+    ),
+    "decimals of 39 digits together": (
+        ([(Decimal(1), 1.0, 1.0)], "id decimal(38,20), x double, y double"),
+        ([(Decimal(1), 1.0, 1.0)], "id decimal(21,2), x double, y double"), ["'id'", "decimal(38,20)", "decimal(21,2)"],
     ),
     "a key that is no key": (
         ([(1.0, 1.0, 1.0)], "id double, x double, y double"), ([(1, 1.0, 1.0)], good()[1]), ["O", "'id'", "double"],
@@ -79,6 +87,13 @@ def test_what_is_wrong_is_named(found, case):
     [problem] = found(originals, avatars)
     for word in words:
         assert word in problem, problem
+
+
+def test_decimals_of_38_digits_together_are_compared_without_rounding(spark):
+    rows = [(Decimal("123456789012345678.25"), 1.0), (Decimal("-0.5"), 2.0)]
+    wide, narrow = (spark.createDataFrame(rows, f"id decimal({size}), x double") for size in ("38,20", "20,2"))
+    assert prepare(wide, narrow).rows.originals == 2
+    assert prepare(narrow, wide).rows.originals == 2
 
 
 @pytest.mark.parametrize("ncp", [0, 3, -2])
@@ -95,6 +110,18 @@ def test_the_integers_that_a_double_would_round_are_refused(found):
     assert "O" in problem
     assert "'x'" in problem
     assert "2 of 3" in problem
+
+
+def test_so_are_those_that_a_decimal_without_a_fraction_holds(found):
+    schema = "id long, x decimal(20,0)"
+    rows = [(1, Decimal(2**53)), (2, Decimal(2**53 + 1)), (3, Decimal(-(2**53) - 1))]
+    [problem] = found((rows, schema), ([(k, Decimal(0)) for k in (1, 2, 3)], schema))
+    assert all(words in problem for words in ("O", "'x'", "2^53", "2 of 3"))
+
+
+def test_a_decimal_with_a_fraction_is_the_double_next_to_it(spark):
+    table = spark.createDataFrame([(1, Decimal(2**60)), (2, Decimal("0.1"))], "id long, x decimal(38,2)")
+    assert prepare(table, table).rows.originals == 2
 
 
 def test_a_double_beyond_2_to_the_53_is_what_it_is(spark):
@@ -130,7 +157,7 @@ def test_a_composite_key_is_null_where_one_part_is_and_repeated_where_all_are(fo
     schema = "a int, b int, x double"
     rows = [(1, 1, 0.0), (1, 2, 0.0), (2, 1, 0.0)]
     [problem] = found(([*rows, (None, 1, 0.0)], schema), (rows, schema), id=["a", "b"])
-    assert "'a', 'b'" in problem
+    assert "(columns 'a', 'b')" in problem
     [problem] = found((rows, schema), ([*rows, (1, 2, 5.0)], schema), id=["a", "b"])
     assert problem.startswith("avatars")
 
@@ -195,6 +222,17 @@ def test_a_link_table_of_another_type_is_refused(found):
     [problem] = found(good(), good(), ([("1", 1)], "original_id string, avatar_id long"))
     assert "'original_id'" in problem
     assert "string" in problem
+
+
+def test_nor_is_one_of_another_type_than_the_avatars_key(found):
+    [problem] = found(good(), good(), ([(k, str(k)) for k in range(1, 5)], "original_id long, avatar_id string"))
+    assert all(words in problem for words in (LABELS[1], LABELS[2], "'avatar_id'", "string"))
+
+
+def test_a_link_table_needs_a_key_of_one_column(found):
+    [problem] = found(good(), good(), ([(1, 1)], LINK), id=["id", "y"])
+    assert problem.startswith(LABELS[2])
+    assert "one key column" in problem
 
 
 def test_a_bad_link_table_hides_no_other_problem(found):
