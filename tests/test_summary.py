@@ -63,6 +63,16 @@ def test_a_class_without_originals_is_there_with_none(spark):
     assert [c.originals for c in summarised(spark, [3], [0]).classes] == [0, 0, 0, 1, 0, 0, 0, 0, 0]
 
 
+def test_how_many_have_at_least_k_is_counted_at_each_k_up_to_10_then_at_six_a_decade_up_to_the_largest(spark):
+    found = summarised(spark, [0, 3, 15, 29, 29, 150, 1000, 1000], [0] * 8, avatars=1001).at_least
+    assert dict(found) == dict.fromkeys((1, 2, 3), 7) | dict.fromkeys((*range(4, 11), 15), 6) | {20: 5} | dict.fromkeys(
+        (30, 50, 70, 100, 150), 3
+    ) | dict.fromkeys((200, 300, 500, 700, 1000), 2)
+    assert list(found) == sorted(found)
+    assert summarised(spark, [2, 2], [0, 0]).at_least == ((1, 2), (2, 2))
+    assert summarised(spark, [0], [0]).at_least == ()
+
+
 @pytest.mark.parametrize("rest", [0, 20_000], ids=["few originals", "many distinct counts"])
 def test_the_attacker_picks_among_equals_wherever_the_counts_lie(spark, rest):
     tied = [0, 4_095, 4_096, 10_000, 10_000]
