@@ -53,8 +53,9 @@ def spark(tmp_path_factory):
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if "COVERAGE_PROCESS_CONFIG" in os.environ:  # a worker that waits for more work is killed, and what it saw is lost
-        settings["spark.python.worker.reuse"] = "false"
+    if "COVERAGE_PROCESS_CONFIG" in os.environ:
+        settings["spark.python.daemon.module"] = "covered_daemon"
+        os.environ["PYTHONPATH"] = f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, str(value))
