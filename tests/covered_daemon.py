@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers under coverage: what a worker saw is saved after each task, since it will be killed."""
+"""Spark's daemon of Python workers under coverage: what a worker saw is saved after each task; later it is killed."""
 
 import coverage
 from pyspark import daemon
