@@ -11,7 +11,7 @@ from operator import or_
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -19,37 +19,13 @@ from cloaking.errors import InputError
 from cloaking.figures import Notice
 from cloaking.linking import AVATAR_ID, ORIGINAL_ID, Columns
 from cloaking.names import alike, column
+from cloaking.schemas import Side, component_problems, key_type_problems, missing, numbers
 from cloaking.tables import reading
 
 log = logging.getLogger(__name__)
 
 EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a double
-MOST_DIGITS = 38  # of Spark's decimals
 RESULTS = ("closer", "tied", "cloaking")  # the columns that stand beside the key in the counts
-
-# Types within a family can be compared as keys; types without one make no key (a double, say, is never quite equal).
-_FAMILIES: tuple[tuple[str, tuple[type[T.DataType], ...]], ...] = (
-    ("integer", (T.ByteType, T.ShortType, T.IntegerType, T.LongType)),
-    ("text", (T.StringType,)),
-    ("date", (T.DateType,)),
-    ("timestamp", (T.TimestampType,)),
-    ("timestamp without zone", (T.TimestampNTZType,)),
-    ("decimal", (T.DecimalType,)),
-    ("binary", (T.BinaryType,)),
-)
-
-
-@dataclass(frozen=True)
-class Side:
-    """A table as messages call it, with the columns of its key."""
-
-    table: DataFrame
-    label: str
-    key: tuple[str, ...]
-
-    def type_of(self, name: str) -> T.DataType:
-        """Return the type of a column that is there once."""
-        return self.table.schema[name].dataType
 
 
 @dataclass(frozen=True)
@@ -78,12 +54,12 @@ def check(
     """
     found = list(problems)
     keys = [
-        *_missing(originals, originals.key, "key column", "name the key with --id"),
-        *_missing(avatars, avatars.key, "key column", "name it with --id or --made-from"),
+        *missing(originals, originals.key, "key column", "name the key with --id"),
+        *missing(avatars, avatars.key, "key column", "name it with --id or --made-from"),
     ]
-    keys += [] if keys else _key_type_problems(originals, avatars)
+    keys += [] if keys else key_type_problems(originals, avatars)
     found += keys
-    found += _missing(originals, [columns.group] if columns.group is not None else [], "column", "see --group-by")
+    found += missing(originals, [columns.group] if columns.group is not None else [], "column", "see --group-by")
     found += [
         f"{originals.label}: key column '{name}' has the name of a result; rename it"
         for name in originals.key
@@ -92,8 +68,8 @@ def check(
     if keys:
         raise InputError(*found, *(line for side in (originals, avatars) for line in alone(side, columns.components)))
     sides = (originals, avatars)
-    usable = [_numbers(side, columns.components) for side in sides]
-    found += [line for side in sides for line in _component_problems(side, columns.components)]
+    usable = [numbers(side, columns.components) for side in sides]
+    found += [line for side in sides for line in component_problems(side, columns.components)]
     counts = _count_rows(sides, usable)
     found += _row_problems(sides, usable, counts, null_is_unlinked)
     if found:
@@ -105,22 +81,22 @@ def check(
 
 def alone(side: Side, components: Sequence[str]) -> list[str]:
     """Return what is wrong with the components of one table, where its keys cannot be looked at."""
-    return [*_component_problems(side, components), *_coordinate_problems(side, _numbers(side, components))]
+    return [*component_problems(side, components), *_coordinate_problems(side, numbers(side, components))]
 
 
 def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
     """Return what is wrong with a link table and with the ids of the avatars that it refers to."""
     problems = [
-        *_missing(link, (ORIGINAL_ID, AVATAR_ID), "column", f"a link table has {ORIGINAL_ID} and {AVATAR_ID}"),
-        *_missing(originals, originals.key, "key column", "name the key with --id"),
-        *_missing(avatars, avatars.key, "key column", "name the key with --id"),
+        *missing(link, (ORIGINAL_ID, AVATAR_ID), "column", f"a link table has {ORIGINAL_ID} and {AVATAR_ID}"),
+        *missing(originals, originals.key, "key column", "name the key with --id"),
+        *missing(avatars, avatars.key, "key column", "name the key with --id"),
     ]
     if len(originals.key) != 1:
         problems.append(f"{link.label}: links by one key column; put a single key into both tables")
     if problems:
         return problems
     for name, side in ((ORIGINAL_ID, originals), (AVATAR_ID, avatars)):
-        problems += _key_type_problems(side, Side(link.table, link.label, (name,)))
+        problems += key_type_problems(side, Side(link.table, link.label, (name,)))
     for side, name in ((link, ORIGINAL_ID), (link, AVATAR_ID), (avatars, avatars.key[0])):
         rows = side.table.groupBy(column(name).alias("key")).count()
         null, more = F.col("key").isNull(), F.col("count") > 1
@@ -133,73 +109,6 @@ def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
                 f"{side.label}: {repeated:,} value(s) of '{name}' stand in several rows; keep one row of each"
             )
     return problems
-
-
-def _component_problems(side: Side, components: Sequence[str]) -> list[str]:
-    """Return which components are missing or not numbers."""
-    there = [name for name in components if alike(name, side.table.columns) == [name]]
-    numbers = _numbers(side, components)
-    return [
-        *_missing(side, components, "component", "name others with --components"),
-        *(
-            f"{side.label}: component '{name}' is {side.type_of(name).simpleString()}, not a number; cast it"
-            for name in there
-            if name not in numbers
-        ),
-    ]
-
-
-def _numbers(side: Side, components: Sequence[str]) -> list[str]:
-    """Return the components that are there once, and numbers."""
-    there = [name for name in components if alike(name, side.table.columns) == [name]]
-    return [name for name in there if isinstance(side.type_of(name), T.NumericType)]
-
-
-def _missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
-    """Return which columns are not there exactly once; Spark does not tell upper from lower case."""
-    problems = []
-    for name in names:
-        same = alike(name, side.table.columns)
-        if len(same) > 1:
-            problems.append(
-                f"{side.label}: {what} '{name}' is there {len(same)} times, but for case; rename the others"
-            )
-        elif same and same[0] != name:
-            problems.append(f"{side.label}: {what} '{name}' is missing, but there is '{same[0]}'; write it alike")
-        elif not same:
-            problems.append(f"{side.label}: {what} '{name}' is missing; {fix}")
-    return problems
-
-
-def _key_type_problems(left: Side, right: Side) -> list[str]:
-    problems = []
-    for names in zip(left.key, right.key, strict=True):
-        kinds = [side.type_of(name) for side, name in zip((left, right), names, strict=True)]
-        families = [_family(kind) for kind in kinds]
-        problems += [
-            f"{side.label}: key column '{name}' is {kind.simpleString()}, which makes no key; "
-            "use an integer, text, date, timestamp or decimal"
-            for side, name, kind, family in zip((left, right), names, kinds, families, strict=True)
-            if family is None
-        ]
-        if None not in families and not _comparable(*kinds):
-            problems.append(
-                f"{left.label} and {right.label}: the keys '{names[0]}' ({kinds[0].simpleString()}) and '{names[1]}' "
-                f"({kinds[1].simpleString()}) have different types; cast one of them"
-            )
-    return problems
-
-
-def _comparable(left: T.DataType, right: T.DataType) -> bool:
-    """Tell whether two keys are of one family, and decimals of digits that one type holds, without rounding either."""
-    if isinstance(left, T.DecimalType) and isinstance(right, T.DecimalType):
-        whole = max(left.precision - left.scale, right.precision - right.scale)
-        return whole + max(left.scale, right.scale) <= MOST_DIGITS
-    return _family(left) == _family(right)
-
-
-def _family(kind: T.DataType) -> str | None:
-    return next((family for family, types in _FAMILIES if isinstance(kind, types)), None)
 
 
 def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> dict[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from cloaking import checks, counting, linking, suspicions
+from cloaking import checks, counting, linking, schemas, suspicions
 from cloaking.errors import InputError, SettingsError
 from cloaking.figures import Summary
 from cloaking.names import column
@@ -183,14 +183,14 @@ def prepare(
     key, avatars_key = options.id, options.made_from or options.id
     apart = [*key, *([options.group_by] if options.group_by is not None else [])]
     chosen, problems = linking.choose_components(originals, apart, options.components, options.ncp, labels[0])
-    side = checks.Side(originals, labels[0], key)
-    other = checks.Side(avatars, labels[1], avatars_key)
+    side = schemas.Side(originals, labels[0], key)
+    other = schemas.Side(avatars, labels[1], avatars_key)
     if link is not None:
-        wrong = checks.link_problems(checks.Side(link, labels[2], ()), side, other)
+        wrong = checks.link_problems(schemas.Side(link, labels[2], ()), side, other)
         if wrong:
             raise InputError(*problems, *wrong, *checks.alone(side, chosen), *checks.alone(other, chosen))
         avatars, avatars_key = linking.by_link_table(avatars, key[0], link), (linking.ORIGINAL_ID,)
-        other = checks.Side(avatars, labels[1], avatars_key)
+        other = schemas.Side(avatars, labels[1], avatars_key)
     columns = linking.Columns(key, avatars_key, chosen, options.group_by)
     rows = checks.check(side, other, columns, problems, null_is_unlinked=link is not None)
     log.info("components: %d of the originals: %s", len(chosen), ", ".join(chosen))

@@ -105,7 +105,7 @@ def _components(table: "DataFrame", settings: Settings, label: str) -> tuple[str
     Raises:
         InputError: the key or components are missing, or hold what is no coordinate; one line each.
     """
-    from cloaking import checks, linking
+    from cloaking import checks, linking, schemas
     from cloaking.names import alike
 
     missing = [name for name in settings.id if alike(name, table.columns) != [name]]
@@ -117,7 +117,7 @@ def _components(table: "DataFrame", settings: Settings, label: str) -> tuple[str
             )
         )
     components, problems = linking.choose_components(table, settings.id, settings.components, settings.ncp, label)
-    problems = [*problems, *checks.alone(checks.Side(table, label, settings.id), components)]
+    problems = [*problems, *checks.alone(schemas.Side(table, label, settings.id), components)]
     if problems:
         raise InputError(*problems)
     return components
