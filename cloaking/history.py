@@ -1,6 +1,7 @@
 """One row per run, in a table that several reports share; its key is the name of the report and the date of the run."""
 
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date, datetime
@@ -9,10 +10,14 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from cloaking import stores
+from cloaking import shared_table
+from cloaking.errors import InputError
 from cloaking.figures import Notice, PastRun, Run, Summary
+from cloaking.tables import reading
 
-KEY = ["name", "run_date"]
+KEY = ("name", "run_date")
+_READS = 3  # another run may be replacing the very file that is about to be read
+_PAUSE = 1.0  # seconds
 SCHEMA = T.StructType(
     [
         T.StructField("run_id", T.StringType()),
@@ -60,7 +65,8 @@ def record(spark: SparkSession, ref: str, run: Run) -> None:
         name=run.name,
         run_date=date.fromisoformat(run.run_date),
     )
-    stores.replace_partitions(spark.createDataFrame([row], SCHEMA), ref, KEY)
+    key = {name: row[name] for name in KEY}
+    shared_table.replace(spark.createDataFrame([row], SCHEMA), ref, "history", key)
 
 
 def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
@@ -68,15 +74,16 @@ def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
 
     Raises:
         InputError: there is a table, and it cannot be read.
-        OutputError: a format that keeps no history.
+        OutputError: a format or a table that keeps no history.
     """
-    stores.check_partitions(ref, "history")
-    table = stores.read_existing(spark, ref, "history", SCHEMA)
-    if table is None:
-        return ()
-    kept = ("run_date", "local_cloaking", "hidden_rate", "ncp", "quantiles", "verdict")
-    rows = table.where(F.col("name") == name).select(*kept).collect()
-    return tuple(_past_run(row) for row in sorted(rows, key=lambda row: row["run_date"]))
+    for left in reversed(range(_READS)):
+        try:
+            return _past(spark, ref, name)
+        except InputError:
+            if not left:
+                raise
+            time.sleep(_PAUSE)
+    raise AssertionError
 
 
 def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float | None) -> tuple[Notice, ...]:
@@ -99,6 +106,16 @@ def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float 
         for name, called in figures.items()
         if (now := getattr(summary, name)) < (1 - share) * (then := getattr(last, name))
     )
+
+
+def _past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
+    table = shared_table.read(spark, ref, "history", SCHEMA, KEY)
+    if table is None:
+        return ()
+    kept = ("run_date", "local_cloaking", "hidden_rate", "ncp", "quantiles", "verdict")
+    with reading(f"history '{ref}'", everything=True):
+        rows = table.where(F.col("name") == name).select(*kept).collect()
+    return tuple(_past_run(row) for row in sorted(rows, key=lambda row: row["run_date"]))
 
 
 def _past_run(row: Row) -> PastRun:

@@ -1,21 +1,20 @@
-"""DataFrames -> tables by their references: new ones, whole or not at all, and rows in the place of others."""
+"""DataFrames -> new tables by their references, each whole or not at all."""
 
 import contextlib
 import logging
 import re
 import shutil
 import uuid
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from cloaking import csv_tables
-from cloaking.errors import InputError, OutputError
-from cloaking.names import alike, quoted
+from cloaking.errors import OutputError
+from cloaking.names import quoted
 from cloaking.tables import FORMAT_AND_PATH, reading, reason
 
 log = logging.getLogger(__name__)
@@ -33,11 +32,11 @@ def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None
     """
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is None:
-        name = _catalog_name(ref, role)
-        with _writing(f"{role} '{ref}'"):
+        name = catalog_name(ref, role)
+        with writing(f"{role} '{ref}'"):
             exists = spark.catalog.tableExists(name)
     else:
-        _refuse(match[1], ("jdbc",), f"{role} '{ref}'")
+        refuse(match[1], ("jdbc",), f"{role} '{ref}'")
         local = _local(spark, match[2])
         exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
     if exists and not overwrite:
@@ -91,9 +90,9 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
     check_new(spark, ref, role, overwrite)
     mode = "overwrite" if overwrite else "errorifexists"
     match = FORMAT_AND_PATH.fullmatch(ref)
-    with _writing(f"{role} '{ref}'"):
+    with writing(f"{role} '{ref}'"):
         if match is None:
-            name = _catalog_name(ref, role)
+            name = catalog_name(ref, role)
             _save_as_table(table, name)
             return spark.table(name)
         kind, path = match.groups()
@@ -108,69 +107,13 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
         return spark.read.format(kind).schema(table.schema).load(path)
 
 
-def read_existing(spark: SparkSession, ref: str, role: str, schema: StructType) -> DataFrame | None:
-    """Return the table of a known schema that `ref` names, None where there is none yet.
-
-    Raises:
-        InputError: there is one, and it cannot be read.
-    """
-    match = FORMAT_AND_PATH.fullmatch(ref)
-    with reading(f"{role} '{ref}'", everything=True):
-        if match is None:
-            found = spark.table(ref) if spark.catalog.tableExists(ref) else None
-        else:
-            try:
-                found = spark.read.format(match[1]).load(match[2])
-            except AnalysisException as error:
-                if not any(known in str(error) for known in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")):
-                    raise
-                found = None  # no folder, or an empty one
-    if found is None:
-        return None
-    missing = [name for name in schema.names if not alike(name, found.columns)]
-    if missing:
-        raise InputError(f"{role} '{ref}': is another table, without the columns {', '.join(missing)}; name a new one")
-    # by the schema, since partitions would give a name like 007 another type
-    return (found if match is None else spark.read.format(match[1]).schema(schema).load(match[2])).select(*schema.names)
-
-
-def replace_partitions(table: DataFrame, ref: str, keys: Sequence[str]) -> None:
-    """Write rows into a table partitioned by `keys`, in the place of the partitions of their keys and of no others.
-
-    Raises:
-        OutputError: the table cannot be written.
-    """
-    match = FORMAT_AND_PATH.fullmatch(ref)
-    spark = table.sparkSession
-    writer = table.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-    with _writing(f"history '{ref}'"):
-        if match is not None:
-            writer.format(match[1]).partitionBy(*keys).save(match[2])
-        elif spark.catalog.tableExists(ref):
-            names = spark.table(ref).columns
-            table.select(*names).write.option("partitionOverwriteMode", "dynamic").insertInto(ref, overwrite=True)
-        else:
-            writer.partitionBy(*keys).saveAsTable(ref)
-
-
-def check_partitions(ref: str, role: str) -> None:
-    """Refuse a format whose partitions `replace_partitions` cannot replace one by one, or that keeps no types.
-
-    Raises:
-        OutputError: it is one of those.
-    """
-    match = FORMAT_AND_PATH.fullmatch(ref)
-    if match is not None:
-        _refuse(match[1], ("jdbc", "csv", "text"), f"{role} '{ref}'")
-
-
 def remove(spark: SparkSession, ref: str, role: str) -> str:
     """Remove a table that this run wrote, since a later step failed; return a line that says what stands."""
     match = FORMAT_AND_PATH.fullmatch(ref)
     removed = f"{role} '{ref}': removed again, since a later step failed"
     try:
         if match is None:
-            spark.sql(f"DROP TABLE IF EXISTS {_catalog_name(ref, role)}")
+            spark.sql(f"DROP TABLE IF EXISTS {catalog_name(ref, role)}")
             return removed
         local = _local(spark, match[2])
         if local is not None:
@@ -203,7 +146,7 @@ def _save_as_table(table: DataFrame, name: str) -> None:
                 spark.sql(f"DROP TABLE IF EXISTS {temporary}")
 
 
-def _catalog_name(ref: str, role: str) -> str:
+def catalog_name(ref: str, role: str) -> str:
     """Return a catalog's table in the one form that SQL can take for nothing else: each part in backticks.
 
     Raises:
@@ -215,13 +158,13 @@ def _catalog_name(ref: str, role: str) -> str:
     return ".".join(part if part.startswith("`") else quoted(part) for part in parts)
 
 
-def _refuse(kind: str, kinds: Collection[str], label: str) -> None:
+def refuse(kind: str, kinds: Collection[str], label: str) -> None:
     if kind in kinds:
         raise OutputError(f"{label}: {kind} cannot keep it; use parquet:, orc: or a table of a catalog")
 
 
 @contextlib.contextmanager
-def _writing(label: str) -> Iterator[None]:
+def writing(label: str) -> Iterator[None]:
     """Turn a store's refusal to be written into one line; an error of the computing itself goes on as it is."""
     try:
         yield
@@ -230,7 +173,7 @@ def _writing(label: str) -> Iterator[None]:
         full = _FULL.search(str(error))  # what a task of Spark met stands in the text, under an error of Spark's own
         found = full[1] if full else reason(error)
         if (
-            isinstance(error, AnalysisException | OSError)
+            isinstance(error, AnalysisException | UnsupportedOperationException | OSError)
             or full is not None
             or kind.startswith(_STORES)
             or found.startswith("DATA_SOURCE")

@@ -10,12 +10,15 @@ os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 import contextlib
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -78,6 +81,22 @@ def setting(spark):
             spark.conf.set(key, before)
 
     return changed
+
+
+@pytest.fixture(scope="session")
+def lake(spark, tmp_path_factory):
+    """The name of a catalog in memory whose tables replace rows by a condition, as those of Delta and Iceberg do."""
+    if shutil.which("javac") is None:
+        pytest.skip("no Java compiler for tests/RowsCatalog.java, and Spark itself has no such catalog")
+    folder = tmp_path_factory.mktemp("catalog")
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars", "*")
+    command = ["javac", "-nowarn", "-cp", jars, "-d", folder / "classes", ROOT / "tests" / "RowsCatalog.java"]
+    subprocess.run([str(word) for word in command], check=True, capture_output=True)
+    shutil.make_archive(str(folder / "catalog.jar"), "zip", folder / "classes")
+    spark.sql(f"ADD JAR '{folder / 'catalog.jar.zip'}'")
+    spark.conf.set("spark.sql.catalog.lake", "RowsCatalog")
+    yield "lake"
+    spark.conf.unset("spark.sql.catalog.lake")
 
 
 @pytest.fixture

@@ -15,14 +15,22 @@ def run(name="patients", run_date="2026-10-01", local_cloaking=11.0):
     return replace(one, name=name, run_date=run_date, summary=replace(one.summary, local_cloaking=local_cloaking))
 
 
-@pytest.fixture(params=["parquet", "orc", "table"])
+@pytest.fixture(params=["parquet", "orc", "table", "table made before", "lake", "lake made before"])
 def ref(request, spark, tmp_path):
-    """A table that does not exist yet: a folder, or a name in the catalog."""
-    if request.param != "table":
-        yield f"{request.param}:{tmp_path / 'history'}"
+    """A folder, or the name of a table in a catalog; it does not exist yet, unless somebody made it before."""
+    kind, *made = request.param.split(maxsplit=1)
+    if kind in ("parquet", "orc"):
+        yield f"{kind}:{tmp_path / 'history'}"
         return
-    yield "history_of_runs"
-    spark.sql("DROP TABLE IF EXISTS history_of_runs")
+    name = "history_of_runs" if kind == "table" else f"{request.getfixturevalue('lake')}.gold.history_of_runs"
+    if made:
+        columns = ", ".join(
+            f"{one.name.upper()} {one.dataType.simpleString()}" for one in reversed(history.SCHEMA.fields)
+        )
+        layout = "USING orc PARTITIONED BY (run_date, name)" if kind == "table" else ""
+        spark.sql(f"CREATE TABLE {name} (remark string, {columns}) {layout}")
+    yield name
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
 def medians(spark, ref, name="patients"):

@@ -80,12 +80,6 @@ def test_a_write_that_fails_leaves_a_table_of_the_catalog_as_it_was(spark):
     stores.remove(spark, "kept_test", "counts")
 
 
-@pytest.mark.parametrize("ref", ["csv:/history", "text:/history", "jdbc:history"])
-def test_a_format_that_keeps_no_history_is_refused(ref):
-    with pytest.raises(OutputError, match="use parquet:, orc: or a table of a catalog"):
-        stores.check_partitions(ref, "history")
-
-
 @pytest.mark.parametrize(
     "ref",
     [

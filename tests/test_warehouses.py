@@ -232,6 +232,19 @@ def test_tables_of_a_metastore_are_measured_written_and_kept_in_a_history(metast
     assert "rows [178, 1] ['wine_avatars', 'wine_counts', 'wine_history', 'wine_originals']" in shown
 
 
+def test_two_reports_at_once_keep_both_rows_in_a_history_that_neither_found(metastore, tmp_path):
+    _, settings = metastore
+    started = []
+    for name in ("wine", "staff"):
+        argv = [*WINE, "--history", "both_history", "--name", name, "--output", f"report-{name}"]
+        started.append(job(tmp_path, *argv, settings=settings))
+    for one in started:
+        said, _ = one.communicate()
+        assert one.returncode == 0, said
+    shown = program("print('names', sorted(row['name'] for row in spark.table('both_history').collect()))", settings)
+    assert "names ['staff', 'wine']" in shown
+
+
 def test_a_metastore_that_goes_away_while_counting_leaves_no_report(metastore, tmp_path):
     server, settings = metastore
     started = job(tmp_path, *WINE, "--history", "wine_history", settings=settings)

@@ -1,0 +1,143 @@
+"""A row takes the place of those of its key and of no others, whoever made the table and whoever writes at once."""
+
+import threading
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from cloaking import shared_table
+from cloaking.errors import CloakingError, OutputError
+
+KEY = ("name", "day")
+SCHEMA = T.StructType(
+    [T.StructField("value", T.DoubleType()), T.StructField("name", T.StringType()), T.StructField("day", T.DateType())]
+)
+MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+def put(spark, ref, value, name, day="2026-01-01"):
+    row = spark.createDataFrame([(value, name, day)], "value double, name string, day string")
+    row = row.withColumn("day", F.col("day").cast("date"))
+    shared_table.replace(row, ref, "history", {"name": name, "day": row.first()["day"]})
+
+
+def rows(spark, ref):
+    table = shared_table.read(spark, ref, "history", SCHEMA, KEY)
+    return sorted((row["name"], str(row["day"]), row["value"]) for row in table.collect())
+
+
+@pytest.fixture
+def table(spark):
+    """Make a table of the catalog by its columns and its layout; return its name."""
+    made = []
+
+    def make(layout, columns="value double, name string, day date"):
+        made.append(f"shared_{len(made)}")
+        spark.sql(f"CREATE TABLE {made[-1]} ({columns}) {layout}")
+        return made[-1]
+
+    yield make
+    for name in made:
+        spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize("ref", ["csv:/history", "text:/history", "jdbc:history"])
+def test_a_format_that_keeps_no_rows_by_their_key_is_refused(spark, ref):
+    with pytest.raises(OutputError, match="use parquet:, orc: or a table of a catalog"):
+        shared_table.read(spark, ref, "history", SCHEMA, KEY)
+
+
+@pytest.mark.parametrize(
+    "layout", ["USING parquet", "USING parquet PARTITIONED BY (name)", "USING orc PARTITIONED BY (day, value)"]
+)
+def test_a_table_with_other_partitions_is_refused_and_keeps_its_rows(spark, table, layout):
+    name = table(layout)
+    spark.sql(f"INSERT INTO {name} (value, name, day) VALUES (1, 'a', DATE'2026-01-01'), (2, 'b', DATE'2026-01-01')")
+    with pytest.raises(OutputError, match=f"^history '{name}': neither has partitions by name and day nor"):
+        rows(spark, name)
+    with pytest.raises(OutputError, match="others would be lost"):
+        put(spark, name, 3.0, "a")
+    assert spark.table(name).count() == 2
+
+
+def test_a_folder_with_other_partitions_is_refused(spark, tmp_path):
+    ref = f"parquet:{tmp_path / 'folder'}"
+    spark.createDataFrame([], SCHEMA).write.parquet(str(tmp_path / "folder"))
+    with pytest.raises(OutputError, match="others would be lost"):
+        rows(spark, ref)
+
+
+def test_a_table_of_a_format_that_replaces_no_rows_is_refused(spark, tmp_path, setting):
+    """Spark's catalog of a database empties a table that is overwritten."""
+    catalog = "spark.sql.catalog.base"
+    spark.conf.set(catalog, "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
+    spark.conf.set(f"{catalog}.url", f"jdbc:derby:{tmp_path / 'base'};create=true")
+    spark.conf.set(f"{catalog}.driver", "org.apache.derby.jdbc.EmbeddedDriver")
+    spark.sql("CREATE NAMESPACE base.gold")
+    spark.sql("CREATE TABLE base.gold.history (value double, name string, day date)")
+    spark.sql("INSERT INTO base.gold.history VALUES (1, 'a', DATE'2026-01-01'), (2, 'b', DATE'2026-01-01')")
+    with pytest.raises(OutputError, match="others would be lost"):
+        rows(spark, "base.gold.history")
+    with pytest.raises(OutputError, match="others would be lost"):
+        put(spark, "base.gold.history", 3.0, "a")
+    assert spark.table("base.gold.history").count() == 2
+    with pytest.raises(OutputError, match="cannot be written"):  # it makes no partitions
+        put(spark, "base.gold.other", 3.0, "a")
+    for key in (catalog, f"{catalog}.url", f"{catalog}.driver"):
+        spark.conf.unset(key)
+
+
+def test_a_view_is_refused(spark, table):
+    spark.sql(f"CREATE OR REPLACE VIEW shared_view AS SELECT * FROM {table('USING parquet')}")
+    with pytest.raises(CloakingError, match="history 'shared_view'"):
+        rows(spark, "shared_view")
+    with pytest.raises(CloakingError, match="history 'shared_view'"):
+        put(spark, "shared_view", 1.0, "a")
+    spark.sql("DROP VIEW shared_view")
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic"])
+def test_the_settings_of_the_session_are_as_before(spark, table, setting, mode):
+    name = table("USING parquet PARTITIONED BY (name, day)")
+    with setting(MODE, mode):
+        for value, report in ((1.0, "a"), (2.0, "b"), (3.0, "a")):
+            put(spark, name, value, report)
+        assert spark.conf.get(MODE) == mode
+    assert spark.conf.get("hive.exec.dynamic.partition.mode", None) is None
+    assert rows(spark, name) == [("a", "2026-01-01", 3.0), ("b", "2026-01-01", 2.0)]
+
+
+def test_columns_that_the_row_does_not_have_are_left_empty(spark, table):
+    layout, columns = "USING parquet PARTITIONED BY (day, name)", "day date, name string, remark int, VALUE double"
+    name = table(layout, columns)
+    put(spark, name, 1.0, "a")
+    assert [tuple(row) for row in spark.table(name).select("remark", "value", "name").collect()] == [(None, 1.0, "a")]
+    assert rows(spark, name) == [("a", "2026-01-01", 1.0)]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "table"])
+def test_runs_at_once_lose_no_row_of_each_other_not_even_the_first(spark, tmp_path, kind):
+    """Four reports, each for three dates, each date twice: the last of each stays."""
+    ref = f"{kind}:{tmp_path / 'history'}" if kind != "table" else "shared_at_once"
+    start, failures = threading.Barrier(4), []
+
+    def runs(name):
+        try:
+            start.wait(60)
+            for value, day in enumerate(["2026-01-01", "2026-02-01", "2026-03-01"] * 2):
+                put(spark, ref, float(value), name, day)
+        except Exception as error:
+            failures.append(error)
+
+    reports = [threading.Thread(target=runs, args=(name,)) for name in "abcd"]
+    for one in reports:
+        one.start()
+    for one in reports:
+        one.join()
+    assert failures == []
+    assert rows(spark, ref) == [
+        (name, f"2026-0{month}-01", float(2 + month)) for name in "abcd" for month in (1, 2, 3)
+    ]  # fmt: skip
+    if kind == "table":
+        spark.sql("DROP TABLE shared_at_once")
