@@ -36,7 +36,7 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is not None:
         refuse(match[1], ("jdbc", "csv", "text"), label)
-        found = _folder(spark, *match.groups(), label)
+        found = _folder(spark, match[1], match[2], label)
         one_by_one = found is not None and _in_folders(found, keys)
     else:
         name = catalog_name(ref, role)
@@ -58,8 +58,8 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
 def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None:
     """Put a row in the place of those of its key; without any yet, or without a table, it is added.
 
-    A folder is partitioned by the key, and Spark replaces its partitions one by one. So it does in a catalog, unless the
-    table's format replaces rows by a condition, as Iceberg and Delta do.
+    A folder is partitioned by the key, and Spark replaces its partitions one by one. So it does in a catalog, unless
+    the table's format replaces rows by a condition, as Iceberg and Delta do.
 
     Args:
         row: one row, with the key among its columns.
@@ -127,8 +127,8 @@ def _replaces_by_condition(spark: SparkSession, name: str, keys: tuple[str, ...]
 
 def _not_replaceable(label: str, keys: tuple[str, ...]) -> str:
     return (
-        f"{label}: neither has partitions by {' and '.join(keys)} nor a format that replaces single rows, so that others "
-        "would be lost; name a new table"
+        f"{label}: neither has partitions by {' and '.join(keys)} nor a format that replaces single rows, so that "
+        "others would be lost; name a new table"
     )
 
 

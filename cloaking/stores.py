@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cloaking import csv_tables
 from cloaking.errors import OutputError
 from cloaking.names import quoted
-from cloaking.tables import FORMAT_AND_PATH, reading, reason
+from cloaking.tables import FORMAT_AND_PATH, reason
 
 log = logging.getLogger(__name__)
 
