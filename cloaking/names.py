@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+_PART = re.compile(r"`(?:[^`]|``)+`|[\w-]+")  # of a catalog's name
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 
 def quoted(name: str) -> str:
     """Return the name as SQL takes it literally, with its dots, spaces and quotes."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def parts(name: str) -> list[str]:
+    """Return the parts of a name like catalog.schema.table as they are written, with any backticks."""
+    return _PART.findall(name)
 
 
 def column(name: str) -> Column:

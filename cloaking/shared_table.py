@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from cloaking.errors import InputError, OutputError
-from cloaking.names import alike, column, quoted
+from cloaking.names import alike, column, parts, quoted
 from cloaking.stores import catalog_name, refuse, writing
 from cloaking.tables import FORMAT_AND_PATH, reading
 
 _NO_TABLE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")  # no folder, or an empty one
+_NO_PLAN = ("AnalysisException", "Error occurred during query planning")  # what Spark 3 and 4 explain instead of a plan
 # What insertInto takes from the session alone: that it replaces the partitions of its rows and leaves all others.
 _ONE_BY_ONE = {
     "spark.sql.sources.partitionOverwriteMode": "dynamic",
@@ -104,8 +105,8 @@ def _folder(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame 
 
 def _in_folders(table: DataFrame, keys: tuple[str, ...]) -> bool:
     """Tell whether all files lie in folders KEY=VALUE of these keys, in this order."""
-    folders = (PurePosixPath(file).parts[-len(keys) - 1 : -1] for file in table.inputFiles())
-    return all([part.partition("=")[0] for part in parts] == [*keys] for parts in folders)
+    above = (PurePosixPath(file).parts[-len(keys) - 1 : -1] for file in table.inputFiles())
+    return all([folder.partition("=")[0] for folder in folders] == [*keys] for folders in above)
 
 
 def _replaces(spark: SparkSession, name: str, keys: tuple[str, ...]) -> bool:
@@ -122,7 +123,7 @@ def _replaces_by_condition(spark: SparkSession, name: str, keys: tuple[str, ...]
     """Tell whether the table's format can replace the rows of a condition; Spark is asked for the plan alone."""
     where = " AND ".join(f"{quoted(key)} IS NULL" for key in keys)
     plan = spark.sql(f"EXPLAIN INSERT INTO {name} REPLACE WHERE {where} SELECT * FROM {name} LIMIT 0").first()
-    return plan is not None and not str(plan[0]).startswith("Error")
+    return plan is not None and not any(word in str(plan[0]) for word in _NO_PLAN)
 
 
 def _not_replaceable(label: str, keys: tuple[str, ...]) -> str:
@@ -148,7 +149,7 @@ def _create(spark: SparkSession, name: str, schema: StructType, keys: tuple[str,
 
 def _using(spark: SparkSession, name: str) -> str:
     """Return the format's clause for Spark's own catalog, which would make a table in a format of Hive's own."""
-    first, *rest = (part.strip("`") for part in name.split("`.`"))
+    first, *rest = (part.strip("`") for part in parts(name))
     named = len(rest) > 1 or (rest and spark.conf.get(f"spark.sql.catalog.{first}", None) is not None)
     catalog = first if named else spark.catalog.currentCatalog()
     return f" USING {spark.conf.get('spark.sql.sources.default')}" if catalog == "spark_catalog" else ""

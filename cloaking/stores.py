@@ -14,12 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cloaking import csv_tables
 from cloaking.errors import OutputError
-from cloaking.names import quoted
+from cloaking.names import parts, quoted
 from cloaking.tables import FORMAT_AND_PATH, reason
 
 log = logging.getLogger(__name__)
 
-_PART = re.compile(r"`(?:[^`]|``)+`|[\w-]+")  # of a catalog's name
 _STORES = ("java.io.", "java.nio.", "org.apache.hadoop.")  # where the errors of stores come from
 _FULL = re.compile(r"Exception: (No space left on device|Disk quota exceeded)$", re.MULTILINE)
 
@@ -131,13 +130,14 @@ def _save_as_table(table: DataFrame, name: str) -> None:
     Stopped between dropping the one and renaming the other, the temporary table stays.
     """
     spark, temporary = table.sparkSession, f"{name[:-1]}_{uuid.uuid4().hex}`"
+    own = parts(name)[-1]  # the new name within the schema: not all catalogs take a longer one
     try:
         table.write.saveAsTable(temporary)
         written = spark.table(temporary)
         try:
             spark.sql(f"DROP TABLE IF EXISTS {name}")
-            spark.sql(f"ALTER TABLE {temporary} RENAME TO {name}")
-        except (AnalysisException, Py4JJavaError) as error:
+            spark.sql(f"ALTER TABLE {temporary} RENAME TO {own}")
+        except (AnalysisException, UnsupportedOperationException, Py4JJavaError) as error:
             log.warning("the catalog does not rename to %s (%s): the table is written twice", name, reason(error))
             written.write.mode("overwrite").saveAsTable(name)
     finally:
@@ -152,10 +152,10 @@ def catalog_name(ref: str, role: str) -> str:
     Raises:
         OutputError: it is no name.
     """
-    parts = [match[0] for match in _PART.finditer(ref)]
-    if ".".join(parts) != ref:
+    found = parts(ref)
+    if ".".join(found) != ref:
         raise OutputError(f"{role} '{ref}': is no name of a table; write catalog.schema.table or format:path")
-    return ".".join(part if part.startswith("`") else quoted(part) for part in parts)
+    return ".".join(part if part.startswith("`") else quoted(part) for part in found)
 
 
 def refuse(kind: str, kinds: Collection[str], label: str) -> None:

@@ -1,4 +1,5 @@
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -53,7 +54,11 @@ public class RowsCatalog implements TableCatalog {
     return tables.computeIfAbsent(at, one -> new RowsTable(one.toString(), schema, partitions));
   }
 
-  public void renameTable(Identifier from, Identifier to) { tables.put(to, tables.remove(from)); }
+  public void renameTable(Identifier from, Identifier to) throws NoSuchTableException {
+    if (from.namespace()[0].equals("fixed")) throw new UnsupportedOperationException("tables keep their names");
+    if (!Arrays.equals(from.namespace(), to.namespace())) throw new NoSuchTableException(to);
+    tables.put(to, tables.remove(from));
+  }
 
   static class RowsTable implements SupportsRead, SupportsWrite {
     final String name; final StructType schema; final Transform[] partitions;

@@ -27,15 +27,20 @@ def test_a_table_is_read_back_as_it_was_written(spark, tmp_path, kind):
     assert [entry.name for entry in (tmp_path / "deep" / "folder").iterdir()] == ["table"]
 
 
-def test_a_table_of_the_catalog_is_written_and_removed(spark):
-    table = spark.createDataFrame(pd.DataFrame(ROWS))
-    back = stores.write(table, "written_test", "counts", overwrite=False)
+@pytest.mark.parametrize("schema", ["", "spark_catalog.default.", "lake.gold.", "lake.fixed."])  # fixed: no renaming
+def test_a_table_of_a_catalog_is_written_and_removed(request, spark, schema):
+    if schema.startswith("lake"):
+        request.getfixturevalue("lake")
+    name, table = f"{schema}written_test", spark.createDataFrame(pd.DataFrame(ROWS))
+    before = spark.sql(f"SHOW TABLES {schema and f'IN {schema[:-1]}'}").count()
+    back = stores.write(table, name, "counts", overwrite=False)
     assert_df_equality(back, table, ignore_row_order=True, ignore_nullable=True)
     with pytest.raises(OutputError, match="--overwrite"):
-        stores.write(table, "written_test", "counts", overwrite=False)
-    assert stores.write(table.limit(1), "written_test", "counts", overwrite=True).count() == 1
-    assert "written_test" in stores.remove(spark, "written_test", "counts")
-    assert not spark.catalog.tableExists("written_test")
+        stores.write(table, name, "counts", overwrite=False)
+    assert stores.write(table.limit(1), name, "counts", overwrite=True).count() == 1
+    assert spark.sql(f"SHOW TABLES {schema and f'IN {schema[:-1]}'}").count() == before + 1
+    assert name in stores.remove(spark, name, "counts")
+    assert not spark.catalog.tableExists(name)
 
 
 def test_what_exists_is_refused_unless_it_may_be_replaced(spark, parquet, tmp_path):
