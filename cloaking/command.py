@@ -113,6 +113,7 @@ def _plan(settings: Settings, tables: "Inputs") -> "Plan":
         cell_rows=settings.cell_rows,
         tasks=settings.tasks,
         quantiles=settings.quantiles,
+        at_least=settings.at_least,
     )
     labels = (f"originals '{settings.originals}'", f"avatars '{settings.avatars}'", f"link '{settings.link}'")
     return prepare(tables.originals, tables.avatars, options, link=tables.link, labels=labels)

@@ -2,6 +2,7 @@
 
 import argparse
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -99,6 +100,13 @@ class Settings:
         """The quantiles of the cloaking that the rules are about."""
         shares = (quantile_share(rule.metric) for rule in self.gates)
         return tuple(share for share in shares if share is not None)
+
+    @property
+    def at_least(self) -> tuple[int, ...]:
+        """The counts, from 1, that the rules want the median of the cloaking to reach."""
+        return tuple(
+            math.ceil(rule.threshold) for rule in self.rules if rule.metric == "local_cloaking" and rule.threshold > 0
+        )
 
 
 def parse(argv: Sequence[str] | None = None) -> Settings:

@@ -69,6 +69,7 @@ class Options:
     cell_rows: int = CELL_ROWS
     tasks: int | None = None
     quantiles: tuple[float, ...] = ()
+    at_least: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         problems = []
@@ -92,6 +93,8 @@ class Options:
                 problems.append(f"{name} must be from 1 to {LARGEST_NUMBER}, not {value}")
         if not all(0 < share < 1 for share in self.quantiles):
             problems.append(f"quantiles must be between 0 and 1, not {', '.join(map(str, self.quantiles))}")
+        if not all(k >= 1 for k in self.at_least):
+            problems.append(f"at_least must be from 1, not {', '.join(map(str, self.at_least))}")
         if problems:
             raise SettingsError(*problems)
 
@@ -108,6 +111,7 @@ class Plan:
     tie_tolerance: float
     spread: counting.Spread
     quantiles: tuple[float, ...] = ()
+    at_least: tuple[int, ...] = ()
 
 
 def local_cloaking(
@@ -126,6 +130,7 @@ def local_cloaking(
     cell_rows: int = CELL_ROWS,
     tasks: int | None = None,
     quantiles: Sequence[float] = (),
+    at_least: Sequence[int] = (),
 ) -> LocalCloaking:
     """Measure Local Cloaking: the median number of other avatars at least as close to an original as its own.
 
@@ -145,6 +150,7 @@ def local_cloaking(
         cell_rows: the most avatars that a task of `partition` holds.
         tasks: Spark tasks to count with; unless given, from the number of rows.
         quantiles: shares of quantiles of the cloaking to give besides 0.05, 0.25, 0.5, 0.75 and 0.95.
+        at_least: the k for which to give how many originals at least k other avatars hide, besides the usual ones.
 
     Returns:
         The figures in `.summary`, the counts of each original in `.counts`.
@@ -164,6 +170,7 @@ def local_cloaking(
         cell_rows=cell_rows,
         tasks=tasks,
         quantiles=tuple(quantiles),
+        at_least=tuple(at_least),
     )
     return measure(prepare(originals, avatars, options, link=link))
 
@@ -216,6 +223,7 @@ def prepare(
             tasks=options.tasks,
         ),
         quantiles=options.quantiles,
+        at_least=options.at_least,
     )
 
 
@@ -238,7 +246,9 @@ def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) ->
 
     start = time.monotonic()
     rows = plan.rows
-    summary = summarise(counted, rows.originals, rows.avatars, columns.components, plan.groups, plan.quantiles)
+    summary = summarise(
+        counted, rows.originals, rows.avatars, columns.components, plan.groups, plan.quantiles, plan.at_least
+    )
     if summary.originals != plan.rows.originals:
         raise InputError(
             f"originals: {plan.rows.originals:,} rows when checked, {summary.originals:,} when counted; "

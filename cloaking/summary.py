@@ -28,6 +28,7 @@ def summarise(
     components: Sequence[str],
     groups: Mapping[int, str] | None = None,
     quantiles: Sequence[float] = (),
+    at_least: Sequence[int] = (),
 ) -> Summary:
     """Return the exact figures of a table of counts.
 
@@ -38,10 +39,12 @@ def summarise(
         components: the names of the components that distances were taken over.
         groups: the labels of the group numbers from 1 up.
         quantiles: shares of the quantiles that are wanted besides the usual ones.
+        at_least: the k, from 1, to count the originals with at least k for, besides the usual ones.
     """
     low, high, level = _median_interval(originals)
     shares = sorted({*QUANTILES, *quantiles})
-    rows = _figures(_tally(counts, avatars, bool(groups)), (low, high), shares, _levels(avatars)).collect()
+    levels = _levels(avatars, at_least)
+    rows = _figures(_tally(counts, avatars, bool(groups)), (low, high), shares, levels).collect()
     figures = {row["scope"]: row for row in rows}
     overall = figures[OVERALL]
     return _summary(
@@ -49,9 +52,12 @@ def summarise(
         avatars,
         components,
         shares,
+        levels,
         interval=Interval(level, *map(float, overall["ends"])),
         warnings=suspicions.of_counts(overall["n"], overall["far"], overall["with_ties"]),
-        groups={label: _summary(figures[n], avatars, components, shares) for n, label in (groups or {}).items()},
+        groups={
+            label: _summary(figures[n], avatars, components, shares, levels) for n, label in (groups or {}).items()
+        },
     )
 
 
@@ -113,11 +119,11 @@ def _holds_a_rank(ranks: Sequence[int], shares: Sequence[float]) -> Column:
     return reduce(or_, ((end - F.col("n") < rank) & (rank <= end) for rank in wanted))
 
 
-def _levels(avatars: int) -> list[int]:
-    """Return the k, rising, at which originals with at least k are counted: each up to 10, then six a decade."""
+def _levels(avatars: int, wanted: Sequence[int]) -> list[int]:
+    """Return the k, rising, to count originals with at least k for: each up to 10, six a decade, those wanted."""
     tens = (10**power for power in range(1, len(str(avatars))))
     steps = (ten * step // 10 for ten in tens for step in (10, 15, 20, 30, 50, 70))
-    return sorted({*range(1, 11), *(low for low, _ in CLASSES if low), *(k for k in steps if k < avatars)})
+    return sorted({*wanted, *range(1, 11), *(low for low, _ in CLASSES if low), *(k for k in steps if k < avatars)})
 
 
 def _summary(
@@ -125,12 +131,13 @@ def _summary(
     avatars: int,
     components: Sequence[str],
     shares: Sequence[float],
+    levels: Sequence[int],
     interval: Interval | None = None,
     warnings: Sequence[Notice] = (),
     groups: Mapping[str, Summary] | None = None,
 ) -> Summary:
     n = row["n"]
-    at_least = dict(zip(_levels(avatars), row["at_least"], strict=True)) | {0: n}
+    at_least = dict(zip(levels, row["at_least"], strict=True)) | {0: n}
     quantiles = dict(zip(shares, map(float, row["quantiles"]), strict=True))
     # Where no avatar is closer than the own one, the attacker picks among it and those tied with it: 1 / (1 + tied).
     caught = sum(count / (1 + tied) for tied, count in sorted(map(tuple, row["guessed"])))

@@ -92,8 +92,7 @@ def lake(spark, tmp_path_factory):
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars", "*")
     command = ["javac", "-nowarn", "-cp", jars, "-d", folder / "classes", ROOT / "tests" / "RowsCatalog.java"]
     subprocess.run([str(word) for word in command], check=True, capture_output=True)
-    shutil.make_archive(str(folder / "catalog.jar"), "zip", folder / "classes")
-    spark.sql(f"ADD JAR '{folder / 'catalog.jar.zip'}'")
+    spark.sql(f"ADD JAR '{shutil.make_archive(str(folder / 'catalog'), 'zip', folder / 'classes')}'")
     spark.conf.set("spark.sql.catalog.lake", "RowsCatalog")
     yield "lake"
     spark.conf.unset("spark.sql.catalog.lake")

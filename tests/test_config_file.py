@@ -108,7 +108,7 @@ def test_rules_may_be_about_any_quantile_and_any_group(toml):
     gates = [
         { metric = "quantile_0.1", at_least = 1 },
         { metric = "quantile_.25", at_least = 2.5 },
-        { metric = "local_cloaking", group = "women", at_least = 4 },
+        { metric = "local_cloaking", group = "women", at_least = 4.5 },
         { metric = "hidden_rate_ties_expose", at_least = 80 },
     ]
     """
@@ -117,10 +117,12 @@ def test_rules_may_be_about_any_quantile_and_any_group(toml):
         Rule("local_cloaking", 5.0),
         Rule("quantile_0.1", 1.0),
         Rule("quantile_0.25", 2.5),
-        Rule("local_cloaking", 4.0, "women"),
+        Rule("local_cloaking", 4.5, "women"),
         Rule("hidden_rate_ties_expose", 80.0),
     )
     assert settings.quantiles == (0.1, 0.25)
+    assert settings.at_least == (5, 5)  # what a median of 5, or of 4.5, asks of an original
+    assert parse([*BARE, "--min-local-cloaking", "0"]).at_least == ()
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ FIGURES = Summary(
     quantiles=dict.fromkeys(QUANTILES, 2.5),
     classes=tuple(CloakingClass(low, high, 0) for low, high in CLASSES),
     originals_with_ties=3,
+    at_least=((1, 3), (6, 1)),
     interval=Interval(0.875, 0.0, 6.0),
     warnings=(Notice("many_ties", "3 of 4 é"),),
 )
@@ -84,6 +85,7 @@ def test_quantiles_and_classes_are_named_as_documented():
     assert list(found["quantiles"]) == ["0.05", "0.25", "0.5", "0.75", "0.95"]
     ends = [(0, 0), (1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None)]
     assert [(part["from"], part["to"]) for part in found["classes"]] == ends
+    assert found["at_least"] == [{"k": 1, "originals": 3}, {"k": 6, "originals": 1}]
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from cloaking.summary import summarise
 NAMES = ("dim_1", "dim_2")
 
 
-def summarised(spark, closer, tied, avatars=1000, group=0, groups=None):
+def summarised(spark, closer, tied, avatars=1000, group=0, groups=None, at_least=()):
     closer, tied = np.asarray(closer, dtype=np.int64), np.asarray(tied, dtype=np.int64)
     rows = pd.DataFrame({"group": group, "closer": closer, "tied": tied, "cloaking": closer + tied})
     counts = spark.createDataFrame(rows.astype({"group": "int32"}))
-    return summarise(counts, len(rows), avatars, NAMES, groups)
+    return summarise(counts, len(rows), avatars, NAMES, groups, at_least=at_least)
 
 
 def test_figures_by_hand(spark):
@@ -64,12 +64,17 @@ def test_a_class_without_originals_is_there_with_none(spark):
 
 
 def test_how_many_have_at_least_k_is_counted_at_each_k_up_to_10_then_at_six_a_decade_up_to_the_largest(spark):
-    found = summarised(spark, [0, 3, 15, 29, 29, 150, 1000, 1000], [0] * 8, avatars=1001).at_least
+    closer = [0, 3, 15, 29, 29, 150, 1000, 1000]
+    found = summarised(spark, closer, [0] * 8, avatars=1001).at_least
     assert dict(found) == dict.fromkeys((1, 2, 3), 7) | dict.fromkeys((*range(4, 11), 15), 6) | {20: 5} | dict.fromkeys(
         (30, 50, 70, 100, 150), 3
     ) | dict.fromkeys((200, 300, 500, 700, 1000), 2)
     assert list(found) == sorted(found)
     assert summarised(spark, [2, 2], [0, 0]).at_least == ((1, 2), (2, 2))
+    asked = summarised(
+        spark, [0, 3, 15, 29, 29, 150, 1000, 1000], [0] * 8, avatars=1001, at_least=(29, 12, 3, 31, 2000)
+    )
+    assert dict(asked.at_least) == dict(found) | {29: 5, 12: 6, 31: 3}
     assert summarised(spark, [0], [0]).at_least == ()
 
 

@@ -106,5 +106,6 @@ def _figures(summary: Summary) -> dict[str, Any]:
             "max": summary.max,
             "quantiles": {str(share): value for share, value in summary.quantiles.items()},
             "classes": [{"from": c.low, "to": c.high, "originals": c.originals} for c in summary.classes],
+            "at_least": [{"k": k, "originals": originals} for k, originals in summary.at_least],
         },
     }

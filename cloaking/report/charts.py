@@ -18,7 +18,7 @@ _PARTLY = 0.5  # opacity of a class that the threshold divides
 _MARKED_RUNS = 40  # with more than these, only runs that failed are marked
 _RUNS_SAID = 24  # how many of the last runs a screen reader reads
 _LOG_FROM = 30  # a history that spans more than this many times its median is drawn on a log axis
-_GROUP_NAME = 140  # points
+_GROUP_NAME = 168  # points
 _ROW = (16, 34)  # points, the least and the most height of a group
 _LEAST_K_AXIS = 10  # the least k that the axis of the curve reaches to
 
