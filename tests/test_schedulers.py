@@ -25,7 +25,7 @@ CODES = (0, 1, 2, 3)
 # What the schedulers put in place of their variables, on that day.
 VARIABLES = {
     "{{ ds }}": RUN_DATE,
-    "{{job.trigger.time.iso_date}}": RUN_DATE,
+    "{{job.parameters.run_date}}": RUN_DATE,
     "{{workflow.creationTimestamp.Y}}-{{workflow.creationTimestamp.m}}-{{workflow.creationTimestamp.d}}": RUN_DATE,
 }
 
@@ -185,6 +185,7 @@ def test_the_crontab_tells_the_privacy_officer_of_the_gate_alone_and_prints_what
 def test_databricks_runs_a_file_so_that_the_exit_code_counts_and_never_retries():
     job, task = databricks()
     assert task["spark_python_task"]["python_file"].endswith("/local_cloaking.py")
+    assert job["parameters"] == [{"name": "run_date", "default": "{{job.trigger.time.iso_date}}"}]
     assert task["max_retries"] == 0
     assert task["retry_on_timeout"] is False
     assert "python_wheel_task" not in task
@@ -206,29 +207,40 @@ def test_the_spark_operator_submits_again_but_never_measures_again():
     assert package.startswith("local:///opt/cloaking/")
     [mounted] = application["driver"]["configMaps"]
     assert application["arguments"][1] == f"{mounted['path']}/reports.toml"
+    [volume], [mount] = application["volumes"], application["driver"]["volumeMounts"]
+    assert mount == {"name": volume["name"], "mountPath": "/reports"}  # else the report goes with the driver's pod
 
 
-def test_argo_retries_exit_code_1_alone():
+def test_argo_retries_exit_code_1_a_lost_pod_and_one_out_of_memory_alone():
     retry = argo("measure")["retryStrategy"]
-    assert (retry["limit"], retry["retryPolicy"]) == ("1", "OnFailure")
-    number = re.fullmatch(r"asInt\(lastRetry\.exitCode\) == (\d)", retry["expression"])
-    assert int(number[1]) == 1
+    assert (retry["limit"], retry["retryPolicy"]) == ("1", "Always")
+    lost, codes = retry["expression"].split(" || ")
+    assert lost == 'lastRetry.status == "Error"'
+    assert codes == "asInt(lastRetry.exitCode) in [1, 137]"
+
+
+def told_by_argo(tmp_path, code, curl):
+    script = argo("tell")["container"]["args"][0].replace("{{inputs.parameters.code}}", str(code))
+    return run_shell(tmp_path, f"sh -ec {shlex.quote(script)}", {"curl": curl}, PRIVACY_OFFICER="http://officer/")
 
 
 @pytest.mark.parametrize("code", CODES[1:])
 def test_argo_ends_with_the_code_of_the_job_and_tells_the_privacy_officer_at_3_alone(tmp_path, code):
-    template = argo("tell")
     first, second = argo("report")["steps"]
     assert first[0]["continueOn"] == {"failed": True}
     assert second[0]["when"] == "{{steps.measure.exitCode}} != 0"
-    script = template["container"]["args"][0].replace("{{inputs.parameters.code}}", str(code))
-    curl = f"printf '%s\\n' \"$@\" >{tmp_path}/told"
-    ended, _ = run_shell(tmp_path, f"sh -ec {shlex.quote(script)}", {"curl": curl}, PRIVACY_OFFICER="http://officer/")
+    ended, _ = told_by_argo(tmp_path, code, f"printf '%s\\n' \"$@\" >{tmp_path}/told")
     assert ended == code
     told = tmp_path / "told"
     assert told.exists() == (code == 3)
     if told.exists():
         assert "http://officer/" in told.read_text()
+
+
+def test_argo_ends_with_the_code_of_the_gate_where_nobody_can_be_told(tmp_path):
+    ended, said = told_by_argo(tmp_path, 3, "exit 22")
+    assert ended == 3
+    assert "could not be told" in said
 
 
 def test_argo_keeps_spark_within_the_memory_of_its_container():
@@ -251,6 +263,7 @@ import datetime, json, os, pathlib, sys, types
 from unittest import mock
 
 from airflow.dag_processing.dagbag import DagBag
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk import ObjectStoragePath
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -268,21 +281,44 @@ found["arguments"] = measure.application_args
 here = pathlib.Path.cwd()
 spark_submit = here / "bin" / "spark-submit"
 spark_submit.parent.mkdir()
+kept = {}
+ti = types.SimpleNamespace(xcom_push=kept.__setitem__, xcom_pull=lambda task_ids, key: kept.get(key))
 found["raised"] = {}
-for code in range(4):
+
+def raised(case):
+    measure._hook = None
+    try:
+        measure.execute({"ds": run_date, "ti": ti})
+        found["raised"][case] = None
+    except AirflowFailException:
+        found["raised"][case] = "final"
+    except AirflowException:
+        found["raised"][case] = "again"
+
+def submits(code):
     spark_submit.write_text(f"#!/bin/sh\\nprintf '%s\\\\n' \\"$@\\" >{here}/submitted\\nexit {code}\\n")
     spark_submit.chmod(0o755)
-    try:
-        measure.execute({"ds": run_date})
-        found["raised"][code] = None
-    except AirflowFailException:
-        found["raised"][code] = "final"
-    except AirflowException:
-        found["raised"][code] = "again"
+
+for code in range(4):
+    submits(code)
+    raised(code)
 found["submitted"] = (here / "submitted").read_text().splitlines()
+found["started"] = kept["started"]
+
+os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = "yarn://?deploy-mode=cluster"
+submits(1)
+raised("YARN, cluster")
+found["to YARN"] = (here / "submitted").read_text().splitlines()
+# Kubernetes in cluster mode: spark-submit itself ends with 0, and the hook finds the driver's code in its log.
+with mock.patch.object(SparkSubmitHook, "submit") as submit:
+    for code in (1, 2, 3):
+        submit.side_effect = AirflowException(
+            f"Cannot execute: spark-submit. Error code is: 0. Kubernetes spark exit code is: {code}"
+        )
+        raised(f"Kubernetes, cluster: {code}")
 
 read = verdict.python_callable
-run = types.SimpleNamespace(start_date=datetime.datetime(2026, 11, 1, 3, tzinfo=datetime.UTC))
+kept["started"] = "2026-11-01T03:00:00+00:00"
 found["verdicts"] = {}
 for case, date, minute, said in [
     ("no report", None, None, None),
@@ -293,13 +329,14 @@ for case, date, minute, said in [
 ]:
     file = here / "report.json"
     if date:
-        run_at = (run.start_date + datetime.timedelta(minutes=minute)).isoformat()
+        started = datetime.datetime(2026, 11, 1, 3, tzinfo=datetime.UTC)
+        run_at = (started + datetime.timedelta(minutes=minute)).isoformat()
         file.write_text(json.dumps(
             dict(run_date=date, run_at=run_at, verdict=said, local_cloaking=11.0, hidden_rate=92.9)
         ))
     with mock.patch.dict(read.__globals__, REPORT=ObjectStoragePath(f"file://{file}")):
         try:
-            found["verdicts"][case] = read(run_date, run)
+            found["verdicts"][case] = read(run_date, ti)
         except AirflowFailException as error:
             found["verdicts"][case] = f"failed: {error}"
 pathlib.Path("found.json").write_text(json.dumps(found))
@@ -346,7 +383,11 @@ def test_airflow_itself_reads_the_dag_and_knows_the_exit_codes(airflow_python, t
     assert (found["schedule"], found["rule"]) == ("0 3 1 * *", "all_done")
     assert found["arguments"] == arguments
     assert found["submitted"][-7:] == ["/opt/cloaking/local_cloaking.py", *arguments]
-    assert found["raised"] == {"0": None, "1": "again", "2": "final", "3": "final"}
+    kubernetes = {f"Kubernetes, cluster: {code}": "again" if code == 1 else "final" for code in (1, 2, 3)}
+    one_by_one = {"0": None, "1": "again", "2": "final", "3": "final"}
+    assert found["raised"] == one_by_one | {"YARN, cluster": "again"} | kubernetes
+    assert "yarn" in found["to YARN"]
+    assert datetime.datetime.fromisoformat(found["started"]).tzinfo is not None
     verdicts = found["verdicts"]
     assert verdicts["met"] == "local_cloaking=11.0 hidden_rate=92.9"
     assert "privacy officer" in verdicts["not met"]

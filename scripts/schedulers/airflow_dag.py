@@ -6,8 +6,9 @@ exit code  meaning                                                what happens
 2          bad arguments, configuration or data, nothing written  no retry; every problem is on a line of the log
 3          the gate is not met, everything is written             no retry; `verdict` says to tell the privacy officer
 
-SparkSubmitOperator raises on any code but 0, and YARN in cluster mode turns every failure into 1. So `verdict` runs in
-any case and reads report.json, which is written last: where it is this run's, the run is whole.
+SparkSubmitOperator raises on any code but 0. YARN in cluster mode turns every failure into 1, so that 2 and 3 are tried
+once more there too. So `verdict` runs in any case and reads report.json, which is written last: where it is this run's,
+the run is whole. In cluster mode the report goes to an address or a mounted folder, else it stays on the driver's node.
 """
 
 import datetime
@@ -27,16 +28,16 @@ class Measure(SparkSubmitOperator):
     """spark-submit whose exit codes 2 and 3 are final, since the same tables give the same answer."""
 
     def execute(self, context):
+        context["ti"].xcom_push("started", datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat())
         try:
             return super().execute(context)
         except AirflowException as error:
-            if re.search(r"Error code is: [23]\b", str(error)):
+            if re.search(r"(Error|exit) code is: [23]\b", str(error)):
                 raise AirflowFailException(str(error)) from error
             raise
 
 
-def run_at(report):
-    return datetime.datetime.fromisoformat(report["run_at"])
+moment = datetime.datetime.fromisoformat
 
 
 with DAG(
@@ -59,18 +60,23 @@ with DAG(
         executor_cores=4,
         num_executors=4,
         conf={
+            "spark.driver.memoryOverhead": "2g",  # Python builds the index of the avatars there
             "spark.executor.memoryOverhead": "4g",  # Python does the counting
             "spark.yarn.maxAppAttempts": "1",  # else YARN itself starts the job again, whatever the exit code was
         },
+        durable=False,  # else YARN's cluster mode asks for its resource manager's address
         retries=1,
         retry_delay=datetime.timedelta(minutes=10),
         execution_timeout=datetime.timedelta(hours=4),
     )
 
     @task(trigger_rule="all_done")
-    def verdict(ds, dag_run):
-        report = json.loads(REPORT.read_text()) if REPORT.exists() else None
-        if report is None or report["run_date"] != ds or run_at(report) < dag_run.start_date:
+    def verdict(ds, ti):
+        started = ti.xcom_pull(
+            task_ids="measure", key="started"
+        )  # of its last try; it outlives a clearing of this task
+        report = json.loads(REPORT.read_text()) if started and REPORT.exists() else None
+        if report is None or report["run_date"] != ds or moment(report["run_at"]) < moment(started):
             raise AirflowFailException("exit code 1 or 2, nothing was written: see the end of the log of `measure`")
         figures = f"local_cloaking={report['local_cloaking']} hidden_rate={report['hidden_rate']}"
         if report["verdict"] == "fail":
