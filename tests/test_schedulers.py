@@ -305,7 +305,9 @@ for code in range(4):
 found["submitted"] = (here / "submitted").read_text().splitlines()
 found["started"] = kept["started"]
 
-os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = "yarn://?deploy-mode=cluster"
+os.environ["AIRFLOW_CONN_SPARK_DEFAULT"] = json.dumps(
+    dict(conn_type="spark", host="yarn", extra={"deploy-mode": "cluster"})
+)
 submits(1)
 raised("YARN, cluster")
 found["to YARN"] = (here / "submitted").read_text().splitlines()
@@ -386,7 +388,8 @@ def test_airflow_itself_reads_the_dag_and_knows_the_exit_codes(airflow_python, t
     kubernetes = {f"Kubernetes, cluster: {code}": "again" if code == 1 else "final" for code in (1, 2, 3)}
     one_by_one = {"0": None, "1": "again", "2": "final", "3": "final"}
     assert found["raised"] == one_by_one | {"YARN, cluster": "again"} | kubernetes
-    assert "yarn" in found["to YARN"]
+    assert found["to YARN"][:2] == ["--master", "yarn"]
+    assert found["to YARN"][-9:-7] == ["--deploy-mode", "cluster"]
     assert datetime.datetime.fromisoformat(found["started"]).tzinfo is not None
     verdicts = found["verdicts"]
     assert verdicts["met"] == "local_cloaking=11.0 hidden_rate=92.9"

@@ -72,9 +72,7 @@ with DAG(
 
     @task(trigger_rule="all_done")
     def verdict(ds, ti):
-        started = ti.xcom_pull(
-            task_ids="measure", key="started"
-        )  # of its last try; it outlives a clearing of this task
+        started = ti.xcom_pull(task_ids="measure", key="started")  # of its last try
         report = json.loads(REPORT.read_text()) if started and REPORT.exists() else None
         if report is None or report["run_date"] != ds or moment(report["run_at"]) < moment(started):
             raise AirflowFailException("exit code 1 or 2, nothing was written: see the end of the log of `measure`")
