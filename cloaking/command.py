@@ -44,6 +44,8 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
     stores.check_apart(spark, {role: ref for role, ref in kept.items() if ref is not None}, read, settings.output)
     if settings.counts is not None:
         stores.check_new(spark, settings.counts, "counts", settings.overwrite)
+    if settings.output is not None and not settings.dry_run:
+        files.check(settings.output)
     past = history.past(spark, settings.history, _name(settings)) if settings.history is not None else ()
     with tables.reading("originals or avatars"):
         sources = inputs.read(spark, settings)

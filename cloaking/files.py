@@ -11,6 +11,23 @@ from pyarrow import ArrowException, fs
 from cloaking.errors import InputError, OutputError
 
 
+def check(folder: str) -> None:
+    """Try that a folder takes files, before anything is computed for it; nothing stays of the attempt.
+
+    Raises:
+        OutputError: the folder cannot be made, or takes no file.
+    """
+    with _writing(folder, "the folder"), contextlib.ExitStack() as undo:
+        store, base = _store(folder)
+        if isinstance(store, fs.LocalFileSystem):
+            for missing in reversed([path for path in (Path(base), *Path(base).parents) if not path.exists()]):
+                missing.mkdir(exist_ok=True)
+                undo.callback(_remove_empty, missing)
+        attempt = f"{base}/.{uuid.uuid4().hex}"
+        store.open_output_stream(attempt).close()
+        undo.callback(_delete, store, attempt)
+
+
 def write(folder: str, name: str, text: str) -> str:
     """Write a file into a local folder or an address that pyarrow opens, under a temporary name first.
 
@@ -84,6 +101,11 @@ def _writing(folder: str, name: str) -> Iterator[None]:
         yield
     except (OSError, ArrowException) as error:
         raise OutputError(f"--output {folder}: {name} cannot be written ({_reason(error)})") from error
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # another run may have put its report there in the meantime
+        folder.rmdir()
 
 
 def _delete(store: fs.FileSystem, path: str) -> None:

@@ -31,6 +31,8 @@ def _project(spark: "SparkSession", settings: Settings, begun: float) -> int:
     stores.check_apart(spark, written, read, settings.output)
     for role, ref in written.items():
         stores.check_new(spark, ref, role, settings.overwrite)
+    if settings.output is not None:
+        files.check(settings.output)
     with tables.reading("originals or avatars"), contextlib.ExitStack() as undo:
         originals, avatars, model = spaces(spark, settings)
         keys = ((*settings.id, *settings.keep), settings.made_from or settings.id)

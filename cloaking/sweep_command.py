@@ -38,9 +38,10 @@ def _settings(argv: Sequence[str] | None) -> Settings:
 
 def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
     """Read, simulate, measure, write the page and k_sweep.json, in this order; the last means that the run is whole."""
-    from cloaking import sweep
+    from cloaking import files, sweep
     from cloaking.report.sweep import SweepRun
 
+    files.check(settings.output)
     started = time.monotonic()
     components, points = _read(spark, settings)
     read = time.monotonic()

@@ -184,14 +184,28 @@ def test_existing_counts_are_refused_before_anything_is_done_unless_they_may_be_
 
 
 @pytest.mark.parametrize("kind", ["parquet:{}/counts", "counts_of_a_failed_run"])
-def test_counts_are_removed_where_a_later_step_fails(command, pair, tmp_path, kind, spark):
-    (tmp_path / "file").write_text("")
-    ref = kind.format(tmp_path)
-    done = command(*pair, "--counts", ref, output=tmp_path / "file")
+def test_counts_are_removed_where_a_later_step_fails(command, pair, tmp_path, kind, spark, monkeypatch, caplog):
+    from cloaking import files
+
+    def full(*_):
+        raise OutputError("--output: no space left")
+
+    monkeypatch.setattr(files, "together", full)
+    done = command(*pair, "--counts", kind.format(tmp_path))
     assert done.code == 2
-    assert "--output" in done.problems[-1]
+    assert done.problems[-1] == "local-cloaking: --output: no space left"
+    assert "removed again" in caplog.text
     assert not (tmp_path / "counts").exists()
     assert not spark.catalog.tableExists("counts_of_a_failed_run")
+
+
+def test_a_folder_that_takes_no_report_is_refused_before_anything_is_counted(command, pair, tmp_path):
+    (tmp_path / "file").write_text("")
+    done = command(*pair, "--counts", f"parquet:{tmp_path}/counts", output=tmp_path / "file")
+    assert done.code == 2
+    assert "--output" in done.problems[-1]
+    assert not any("counted:" in line or "checked:" in line for line in done.problems)
+    assert not (tmp_path / "counts").exists()
 
 
 def test_a_bug_is_a_traceback_and_1_and_leaves_nothing(command, pair, tmp_path, monkeypatch):

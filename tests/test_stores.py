@@ -125,3 +125,12 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path, folder):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="--output"):
         files.write(folder.format(tmp_path), "report.json", "{}")
+    with pytest.raises(OutputError, match="--output"):
+        files.check(folder.format(tmp_path))
+
+
+@pytest.mark.parametrize("folder", ["{}", "{}/new/folder", "file://{}"])
+def test_trying_a_folder_leaves_nothing(tmp_path, folder):
+    (tmp_path / "report.json").write_text("{}")
+    files.check(folder.format(tmp_path))
+    assert [path.name for path in tmp_path.rglob("*")] == ["report.json"]
