@@ -8,6 +8,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 CLASSES: tuple[tuple[int, int | None], ...] = (
     (0, 0), (1, 1), (2, 2), (3, 4), (5, 9), (10, 19), (20, 49), (50, 99), (100, None),
 )  # fmt: skip
+OTHER_GROUPS, SMALLEST_GROUP = "(other)", 100  # groups with fewer originals are merged into it
 RATES = ("hidden_rate", "hidden_rate_ties_hide", "hidden_rate_ties_expose")  # in percent
 _QUANTILE = "quantile_"
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 
@@ -99,13 +99,21 @@ def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float 
         message = f"the last run, of {last.run_date}, took {last.ncp} components, this one {summary.ncp}"
         return (Notice("not_comparable", message),)
     figures = {"local_cloaking": "Local Cloaking", "hidden_rate": "the hidden rate"}
-    return tuple(
-        Notice(
-            "figure_fell", f"{called} fell from {then:.15g} on {last.run_date} to {now:.15g}, by {1 - now / then:.1%}"
-        )
-        for name, called in figures.items()
-        if (now := getattr(summary, name)) < (1 - share) * (then := getattr(last, name))
-    )
+    notices = []
+    for name, called in figures.items():
+        then, now = getattr(last, name), getattr(summary, name)
+        if now < (1 - share) * then:
+            said = next(pair for pair in _written(then, now) if pair[0] != pair[1])
+            message = f"{called} fell from {said[0]} on {last.run_date} to {said[1]}, by {1 - now / then:.1%}"
+            notices.append(Notice("figure_fell", message))
+    return tuple(notices)
+
+
+def _written(then: float, now: float) -> Iterator[tuple[str, str]]:
+    """Give both figures with one decimal, then with more, for where they differ by less."""
+    for digits in range(1, 18):
+        yield f"{then:.{digits}f}", f"{now:.{digits}f}"
+    yield repr(then), repr(now)
 
 
 def _past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:

@@ -7,11 +7,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
+from cloaking.figures import OTHER_GROUPS, SMALLEST_GROUP
 from cloaking.names import alike, column, in_order
 
 ORIGINAL_ID, AVATAR_ID = "original_id", "avatar_id"  # the columns of a link table
-NO_GROUP, OTHER_GROUPS = "(none)", "(other)"
-SMALLEST_GROUP = 100
+NO_GROUP = "(none)"
 PANDAS_INDEX = "__index_level_"
 _LINKS, _LINKED = "_cloaking_links_", "_cloaking_linked_"  # of a join with a link table; names that no table has
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from cloaking import checks, counting, linking, schemas, suspicions
 from cloaking.errors import InputError, SettingsError
-from cloaking.figures import Summary
+from cloaking.figures import OTHER_GROUPS, Summary
 from cloaking.names import column
 from cloaking.options import (
     BROADCAST_LIMIT,
@@ -288,5 +288,5 @@ def _groups(originals: DataFrame, group_by: str, label: str) -> dict[int, str]:
     alone, merged = linking.merge_small_groups({row["label"]: row["count"] for row in rows})
     if len(alone) > GROUPS:
         raise InputError(f"{label}: column '{group_by}' has {len(alone):,} groups, at most {GROUPS:,} are told apart")
-    labels = [*alone, *([linking.OTHER_GROUPS] if merged else [])]
+    labels = [*alone, *([OTHER_GROUPS] if merged else [])]
     return dict(enumerate(labels, start=1))

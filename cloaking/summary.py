@@ -140,10 +140,10 @@ def _summary(
     at_least = dict(zip(levels, row["at_least"], strict=True)) | {0: n}
     quantiles = dict(zip(shares, map(float, row["quantiles"]), strict=True))
     # Where no avatar is closer than the own one, the attacker picks among it and those tied with it: 1 / (1 + tied).
-    caught = sum(count / (1 + tied) for tied, count in sorted(map(tuple, row["guessed"])))
+    caught = math.fsum(count / (1 + tied) for tied, count in map(tuple, row["guessed"]))
     return Summary(
         local_cloaking=quantiles[0.5],
-        hidden_rate=100 * (1 - caught / n),
+        hidden_rate=100 * (n - caught) / n,  # not 1 - caught / n, whose rounding can miss a threshold that is met
         hidden_rate_ties_hide=100 * at_least[1] / n,
         hidden_rate_ties_expose=100 * (n - row["nearest"]) / n,
         originals=n,

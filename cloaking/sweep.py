@@ -4,6 +4,7 @@ Only the avatars are drawn at random; each of them is counted against every orig
 """
 
 import logging
+import math
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ METHOD = (
     "Avatars are simulated by the published method (Guillaudeux et al., npj Digital Medicine 6:37, 2023): each is the "
     "weighted mean of the k nearest originals other than its own, the weight of neighbour j proportional to "
     "(1/d_j) e_j 2^-pi(j), with e_j ~ Exp(1), pi a random permutation of 1..k and d_j at least 1e-12. "
-    "Every original is counted against all avatars, none is sampled."
+    "Each set is measured exactly, every original of it against every avatar."
 )
 
 _LEAF = 40  # rows in a leaf of the tree: with tens of neighbours to find, larger ones are faster
@@ -94,7 +95,7 @@ def refusals(originals: int, ks: Sequence[int]) -> list[str]:
     if originals > MOST_ORIGINALS:
         return [
             f"{originals:,} rows, and the sweep takes up to {MOST_ORIGINALS:,}; run the sweep on a sample of them "
-            '(--where, such as "pmod(hash(id), 10) = 0"), which the metric itself never may be'
+            '(--where, such as "pmod(hash(id), 10) = 0"), whose figures are too high for the whole: its k is the least'
         ]
     largest = max(ks)
     if largest >= originals:
@@ -103,7 +104,8 @@ def refusals(originals: int, ks: Sequence[int]) -> list[str]:
     if originals * largest > MOST_NEIGHBOURS:
         return [
             f"--k {largest}: {originals:,} originals with that many neighbours do not fit into memory; "
-            f"leave out what is above {MOST_NEIGHBOURS // originals:,}, or run the sweep on a sample (--where)"
+            f"leave out what is above {MOST_NEIGHBOURS // originals:,}, or run the sweep on a sample (--where), whose "
+            "figures are too high for the whole"
         ]
     return []
 
@@ -218,5 +220,5 @@ def measure(originals: Floats, avatars: Floats) -> tuple[float, float]:
     n = len(cloaking)
     middle = [(n - 1) // 2, n // 2]
     ties, originals_with = np.unique(cloaking[closer == 0], return_counts=True)
-    caught = sum(count / (1 + tied) for tied, count in zip(ties.tolist(), originals_with.tolist(), strict=True))
-    return int(np.partition(cloaking, middle)[middle].sum()) / 2, 100 * (1 - caught / n)
+    caught = math.fsum(count / (1 + tied) for tied, count in zip(ties.tolist(), originals_with.tolist(), strict=True))
+    return int(np.partition(cloaking, middle)[middle].sum()) / 2, 100 * (n - caught) / n

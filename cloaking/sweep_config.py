@@ -80,7 +80,7 @@ def _parser() -> Parser:
     parser = Parser("k_sweep", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("originals")
     tables.add_argument("--originals", metavar="REF", type=address, help="table of originals in the projected space")
-    tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep; the sweep may be run on a sample")
+    tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep; a sample gives too high figures")
     tables.add_argument("--id", metavar="A[,B]", type=names, help="the key, which is no component (default: id)")
     tables.add_argument(
         "--components", metavar="A,B,C", type=names, help="default: the numeric columns of the originals"

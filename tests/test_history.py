@@ -8,6 +8,7 @@ from report_examples import passing
 
 from cloaking import history
 from cloaking.errors import OutputError
+from cloaking.figures import PastRun
 
 
 def run(name="patients", run_date="2026-10-01", local_cloaking=11.0):
@@ -73,6 +74,23 @@ def test_a_row_holds_the_run_with_its_details_as_json(spark, tmp_path):
     )  # fmt: skip
     assert json.loads(row.versions) == dict(one.versions)
     assert [gate["metric"] for gate in json.loads(row.gates)] == [gate.metric for gate in one.gates]
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "share", "said"),
+    [
+        ((11.0, 97.1482000467508), (11.0, 92.8938756428238), 0.04, ["the hidden rate fell from 97.1 to 92.9, by 4.4%"]),
+        ((12.0, 97.0), (11.5, 97.0), 0.04, ["Local Cloaking fell from 12.0 to 11.5, by 4.2%"]),
+        ((12.0, 97.04), (12.0, 97.01), 0.0, ["the hidden rate fell from 97.04 to 97.01, by 0.0%"]),
+        ((12.0, 97.0), (12.0, 97.0), 0.0, []),
+        ((0.0, 0.0), (0.0, 0.0), 0.0, []),
+    ],
+)
+def test_a_figure_that_fell_by_more_than_the_share_is_told_with_what_it_was(then, now, share, said):
+    summary = replace(passing().summary, local_cloaking=now[0], hidden_rate=now[1])
+    past = [PastRun("2026-10-01", then[0], 1, 2, "pass", hidden_rate=then[1], ncp=summary.ncp)]
+    found = [notice.message for notice in history.fell(past, summary, "2026-11-01", share)]
+    assert found == [one.replace(" to ", " on 2026-10-01 to ") for one in said]
 
 
 def test_what_cannot_be_written_is_one_line(spark, tmp_path):

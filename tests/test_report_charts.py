@@ -1,14 +1,16 @@
 """The charts: each value drawn where it belongs, colours of the page, names that stay text."""
 
+import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
 import report_examples as examples
 from report_examples import HOSTILE, grouped, spread, untied
 
-from cloaking.figures import PastRun
+from cloaking.figures import Gate, PastRun
 
 pytest.importorskip("matplotlib")
 from cloaking.report import canvas, charts
@@ -163,6 +165,35 @@ def test_groups_are_drawn_lowest_first_with_those_below_the_threshold_coloured()
     assert not filled(charts.groups(grouped(["b", "a"]), "region"), "low")
 
 
+def test_a_group_with_a_rule_of_its_own_is_coloured_by_that():
+    summary = grouped(["b", "a", "c"])  # medians 3, 5.7 and 8.4
+    gates = [Gate("local_cloaking", 2, 3.0, group="b"), Gate("hidden_rate", 99.5, 99.0, group="c")]
+    chart = charts.groups(summary, "region", 5, gates)
+    assert len(filled(chart, "low")) == 1
+    assert "a" not in [text for text in texts(chart) if text in "abc"][2:]  # c, whose rate is below, is the last
+    assert chart.legend == (("below", "rule not met"),)
+    assert not charts.groups(summary, "region", 5).legend
+
+
+def test_a_group_is_drawn_with_its_rate_and_its_size():
+    chart = charts.groups(grouped(["b", "(other)"]), "region")
+    assert any(re.fullmatch(r"[\d.]+  \(\d\d\.\d.% of 200\)", text) for text in texts(chart))
+    assert "groups under 100 are merged" in chart.note
+    assert "merged" not in charts.groups(grouped(["b", "c"]), "region").note
+
+
+def test_names_that_would_look_alike_are_told_apart():
+    centres = [f"Centre hospitalier universitaire de la region {letter}, France" for letter in "ABC"]
+    found = texts(charts.groups(grouped([*centres, "north"]), "centre"))
+    assert {"…A…", "…B…", "…C…", "north"} <= set(found)
+    nested = [f"{'x' * 60}{middle}{'y' * 60}" for middle in ("", "one", "two")]
+    found = texts(charts.groups(grouped(nested), "centre"))
+    assert {"……", "…one…", "…two…"} <= set(found)
+    beyond = [f"{end}{'x' * 90}{middle}{'y' * 90}{end}" for end in "ab" for middle in ("M", "N")]
+    found = [text for text in texts(charts.groups(grouped(beyond), "centre")) if "x" in text or "…" in text]
+    assert len(set(found)) == 4
+
+
 def test_twelve_groups_are_drawn_and_the_rest_is_named():
     chart = charts.groups(examples.thirty_groups().summary, "region")
     assert sum("region " in text for text in texts(chart)) == 12
@@ -190,6 +221,17 @@ def test_ticks_are_few_round_and_reach_the_top(top):
     assert found[-1] >= top
     assert 2 <= len(found) <= 6
     assert all(tick == int(tick) for tick in found)
+
+
+@pytest.mark.parametrize("last", [9, 1_000, 10**7, 7 * 10**8])
+def test_labels_of_a_log_axis_have_room_between_them(last):
+    points = 340
+    shown = canvas.apart(canvas.log_ticks(last), points, last)
+    places = [math.log(value) / math.log(last) * points for value in shown]
+    half = [canvas.width(f"{value:,.0f}") / 2 for value in shown]
+    ends = [(place - one, place + one) for place, one in zip(places, half, strict=True)]
+    assert all(left[1] < right[0] for left, right in pairwise(ends))
+    assert len(shown) >= 3
 
 
 def test_figures_of_any_size_can_be_drawn():

@@ -141,11 +141,32 @@ def test_rounding_never_contradicts_a_verdict():
     assert "Hidden rate at least 90 % 90.0 % met" in text
 
 
+def test_the_large_figures_never_contradict_a_verdict_either():
+    summary = replace(examples.failing().summary, hidden_rate=89.96, quantiles={0.05: 0.96, 0.5: 4.0, 0.95: 30.0})
+    gates = (Gate("hidden_rate", 90, 89.96), Gate("quantile_0.05", 1, 0.96))
+    text = text_of(run_of(summary), [])
+    assert "Hidden rate 90.0 % ties" in text
+    assert "would be right for 10.0 % of them" in text
+    text = text_of(replace(run_of(summary), gates=gates))
+    assert "Verdict FAIL 2 of 2 rules not met" in text
+    assert "Hidden rate 89.96 %" in text
+    assert "5th percentile 0.96 at least" in text
+    assert "would be right for 10.04 % of them" in text
+    assert "Verdict FAIL the rule is not met" in text_of(replace(run_of(summary), gates=gates[:1]))
+
+
+@pytest.mark.parametrize(("value", "said"), [(99.9997, "99.9997"), (100.0, "100.0"), (0.0004, "0.0004"), (0.0, "0.0")])
+def test_a_measured_rate_is_none_or_all_only_where_it_is(value, said):
+    assert words.measured(Gate("hidden_rate", 50, value)) == f"{said}\N{NO-BREAK SPACE}%"
+
+
 def test_many_rules_are_cut_with_those_not_met_first():
     gates = tuple(Gate(f"quantile 0.{n:02}", 5, 4.0 if n == 9 else 6.0) for n in range(1, 10))
     text = text_of(replace(examples.failing(), gates=gates))
     assert "Result quantile 0.09 at least 5 4 not met quantile 0.01" in text
-    assert "3 further rules, 0 of them not met, are in report.json." in text
+    assert "3 further rules, met, in report.json." in text
+    seven = text_of(replace(examples.failing(), gates=tuple(replace(gate, value=4.0) for gate in gates[:7])))
+    assert "1 further rule, 1 not met, in report.json." in seven
 
 
 @pytest.mark.parametrize(
@@ -160,6 +181,20 @@ def test_the_attacker_is_right_by_half_where_two_are_equally_near():
     text = text_of(run_of(summary_of(closer=[0, 0], tied=[1, 0])))
     assert "picking at random among equals, would be right for 75.0 % of them." in text
     assert "Hidden rate 25.0 % 0.0 % if ties expose, 50.0 % if ties hide" in text
+
+
+@pytest.mark.parametrize(
+    ("expose", "rate", "hide", "gates", "said"),
+    [
+        (92.9, 92.9, 92.9, [], "92.9 % ties do not change it"),
+        (92.91, 92.93, 92.94, [], "92.9 % ties change it by less than 0.1"),
+        (92.88, 92.93, 92.94, [Gate("hidden_rate_ties_expose", 92.9, 92.88)], "92.88 % if ties expose, 92.9 % if"),
+        (80.0, 92.93, 95.0, [], "92.9 % 80.0 % if ties expose, 95.0 % if ties hide"),
+    ],
+)
+def test_what_ties_do_is_said_as_it_is(expose, rate, hide, gates, said):
+    bounds = {"hidden_rate": rate, "hidden_rate_ties_expose": expose, "hidden_rate_ties_hide": hide}
+    assert said in text_of(replace(run_of(replace(untied([3, 4]), **bounds)), gates=tuple(gates)))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +217,7 @@ def test_the_sentence_on_the_median_is_true_of_at_least_half(counts, said):
 def test_a_suspect_link_comes_first_and_takes_the_green_away():
     run = examples.doubtful()
     text = text_of(run)
-    link = text.index("The link between originals and avatars looks wrong: do not rely on any figure of this page.")
+    link = text.index("The link between originals and avatars looks wrong: do not rely on any of these figures.")
     assert link < text.index("Ties matter here") < text.index("Verdict")
     assert "If the link were right: For at least half" in text
     passing = replace(run, gates=(Gate("local_cloaking", 5, run.summary.local_cloaking),))
@@ -192,7 +227,7 @@ def test_a_suspect_link_comes_first_and_takes_the_green_away():
 
 def test_a_warning_that_is_not_known_keeps_its_own_words():
     summary = untied([3, 4], warnings=(Notice("moon_full", "it was full"),))
-    assert "Moon full it was full (moon_full)" in text_of(run_of(summary))
+    assert "Moon full. It was full (moon_full)" in text_of(run_of(summary))
 
 
 def test_the_interval_has_its_caveat_and_one_original_has_none():
@@ -249,6 +284,16 @@ def test_history_is_drawn_only_where_there_is_one_and_this_run_replaces_its_date
     assert "2026-07-01: 4, gate not met" in text
     assert "2026-12-01: 14." in text
     assert "999" not in text
+
+
+def test_the_course_ends_at_this_run_and_leaves_runs_of_another_ncp_out():
+    run = examples.passing()  # ncp 5, of 2026-12-01
+    earlier = [PastRun(f"2026-0{n}-01", 10.0 + n, 1, 30, "pass", ncp=5) for n in (1, 2)]
+    others = [PastRun("2026-03-01", 170.0, 1, 300, "pass", ncp=1), PastRun("2027-01-01", 999.0, 1, 2000, "pass", ncp=5)]
+    text = text_of(run, [*earlier, *others])
+    assert "2026-01-01: 11; 2026-02-01: 12; 2026-12-01: 14." in text
+    assert "; 1 of another ncp left out" in text
+    assert "Run by run" not in text_of(run, others)
 
 
 def test_the_same_run_gives_the_same_bytes_whatever_the_order_of_its_history_or_matplotlib_is_set_to():
@@ -317,7 +362,8 @@ def test_what_a_command_line_cannot_say_is_given_as_a_file(tmp_path):
     arguments, toml = repeated({key: value for key, value in asdict(settings).items() if value is not None})
     file = tmp_path / "more.toml"
     file.write_text("\n".join(toml), encoding="utf-8")
-    assert config.parse([*arguments, "--config", str(file)]) == settings
+    assert arguments[-2:] == ["--config", "FILE.toml"]
+    assert config.parse([*arguments[:-1], str(file)]) == settings
 
 
 def python(code, **environment):
@@ -376,6 +422,20 @@ def test_a_notebook_gets_the_figures_and_the_histogram():
     assert parsed.tags.count("svg") == 1
     assert HOSTILE in parsed.text
     assert "Local Cloaking Hidden rate 5th percentile Originals Avatars ncp 4 100.0 % 3.1 3 3 5" in parsed.text
+
+
+def test_a_notebook_gets_the_bounds_the_interval_the_groups_and_the_doubt():
+    html = report.to_fragment(examples.doubtful().summary)
+    text = Page(html).text
+    assert "if ties expose" in text
+    assert "% interval: " in text
+    assert "If the link were right: For at least half" in text
+    many = examples.thirty_groups().summary
+    text = Page(report.to_fragment(many)).text
+    assert "Group Local Cloaking Hidden rate Originals region 00 3 " in text
+    assert "200 region 11" in text
+    assert "region 12" not in text
+    assert "The 12 lowest of 30 groups" in text
 
 
 def test_two_notebook_displays_share_no_id():

@@ -59,6 +59,11 @@ def test_classes_include_both_ends(spark):
     ]  # fmt: skip
 
 
+def test_a_rate_that_is_a_round_number_is_that_number(spark):
+    """17 of 50 are found: 100 * (1 - 17 / 50) would be 65.99999999999999, below a threshold of 66."""
+    assert summarised(spark, [0] * 17 + [1] * 33, [0] * 50).hidden_rate == 66.0
+
+
 def test_a_class_without_originals_is_there_with_none(spark):
     assert [c.originals for c in summarised(spark, [3], [0]).classes] == [0, 0, 0, 1, 0, 0, 0, 0, 0]
 

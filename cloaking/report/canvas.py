@@ -2,6 +2,8 @@
 
 import math
 import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -111,3 +113,23 @@ def log_ticks(last: float) -> list[float]:
     parts = (1, 2, 5) if len(powers) <= 3 else (1,)
     values = [float(part * 10**power) for power in powers for part in parts if part * 10**power <= last]
     return values[:: math.ceil(len(values) / 9)]
+
+
+def apart(values: Sequence[float], points: float, last: float) -> list[float]:
+    """Return as many of the rising values as have room for their labels under a log axis: all, each second, ...
+
+    Args:
+        values: where labels may stand, from the start of the axis.
+        points: the width of the axis.
+        last: its end.
+    """
+    scale = points / max(math.log(last / values[0]), 1e-9)
+    for step in range(1, len(values)):
+        shown = values[::step]
+        half = [width(f"{value:,.0f}") / 2 for value in shown]
+        if all(
+            math.log(right / left) * scale >= half[place] + half[place + 1] + 4
+            for place, (left, right) in enumerate(pairwise(shown))
+        ):
+            return list(shown)
+    return [values[0]]

@@ -4,10 +4,11 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import matplotlib
 
-from cloaking.figures import PastRun, Summary
+from cloaking.figures import OTHER_GROUPS, SMALLEST_GROUP, Gate, PastRun, Summary
 from cloaking.report import canvas, words
 from cloaking.report.canvas import HEIGHT, LINE, WIDTH
 from cloaking.report.svg import BAR, LOW, RC, inline
@@ -18,7 +19,7 @@ _PARTLY = 0.5  # opacity of a class that the threshold divides
 _MARKED_RUNS = 40  # with more than these, only runs that failed are marked
 _RUNS_SAID = 24  # how many of the last runs a screen reader reads
 _LOG_FROM = 30  # a history that spans more than this many times its median is drawn on a log axis
-_GROUP_NAME = 168  # points
+_GROUP_NAME = 150  # points
 _ROW = (16, 34)  # points, the least and the most height of a group
 _LEAST_K_AXIS = 10  # the least k that the axis of the curve reaches to
 
@@ -48,7 +49,7 @@ def histogram(summary: Summary, threshold: float | None = None) -> Chart:
             colour, opacity = {"above": (BAR, 1.0), "below": (LOW, 1.0), "partly": (LOW, _PARTLY)}[side]
             if one.originals:
                 axes.bar(place, one.originals, 0.86, color=colour, alpha=opacity, linewidth=0, clip_on=False)
-            canvas.text(axes, place, one.originals, text, up=4, ha="center")
+            canvas.text(axes, place, one.originals, text.replace(f"<{words.NBSP}", "<"), up=4, ha="center")
         axes.set(xlim=(-0.5, len(classes) - 0.5), ylim=(0, top))
         canvas.base_line(axes)
         axes.set_xticks(range(len(classes)), labels)
@@ -74,8 +75,9 @@ def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
     points = {k: 100 * n / summary.originals for k, n in sorted((known | nobody).items()) if k >= 1}
     last = max([*points, needed or 1])
     with matplotlib.rc_context(RC):
-        ticks = canvas.log_ticks(last)
-        figure, axes = canvas.axes(left=44, right=max(14, canvas.width(f"{last:,}") / 2), top=20, bottom=40)
+        right = max(14, canvas.width(f"{last:,}") / 2)
+        ticks = canvas.apart(canvas.log_ticks(last), WIDTH - 44 - right, last)
+        figure, axes = canvas.axes(left=44, right=right, top=20, bottom=40)
         axes.set(xscale="log", xlim=(1, last), ylim=(0, 100))
         canvas.y_grid(axes, [0, 25, 50, 75, 100], [f"{y}{words.NBSP}%" for y in (0, 25, 50, 75, 100)])
         axes.plot([*points], [*points.values()], color=BAR, linewidth=LINE, clip_on=False)
@@ -85,7 +87,7 @@ def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
         canvas.x_title(axes, "k (log scale)")
         marked = ""
         if needed is not None:
-            marked = _at_least(known, needed, summary)
+            marked = _at_least(known, needed, summary, threshold or 0)
             canvas.threshold_line(axes, LOW, x=needed)
             left = math.log(needed) < math.log(last) / 2
             canvas.text(axes, needed, 100, marked, up=5, ha="left" if left else "right")
@@ -101,8 +103,11 @@ def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
     )
 
 
-def history(runs: Sequence[PastRun], threshold: float | None = None) -> Chart:
-    """Draw the median of each run with its band from the 5th to the 95th percentile, in order of their dates."""
+def history(runs: Sequence[PastRun], threshold: float | None = None, of_other_ncp: int = 0) -> Chart:
+    """Draw the median of each run with its band from the 5th to the 95th percentile, in order of their dates.
+
+    `of_other_ncp` runs, which cannot be compared with these, were left out, which is said.
+    """
     shown = runs[-RUNS_DRAWN:]
     days, dates = _days([run.run_date for run in shown])
     medians = [run.local_cloaking for run in shown]
@@ -138,28 +143,35 @@ def history(runs: Sequence[PastRun], threshold: float | None = None) -> Chart:
         for run in shown[-_RUNS_SAID:]
     )
     left_out = f"; the last {len(shown):,} of {len(runs):,} runs" if len(runs) > len(shown) else ""
+    left_out += f"; {of_other_ncp:,} of another ncp left out" if of_other_ncp else ""
     note = f"median and band from 5th to 95th percentile{' (log scale)' if log else ''}{left_out}"
     legend = (("failed", "gate not met"),) if any(run.verdict == "fail" for run in shown) else ()
     return Chart("history", title, note, inline(figure, "history", title, f"Local Cloaking. {values}."), legend=legend)
 
 
-def groups(summary: Summary, column: str, threshold: float | None = None) -> Chart:
-    """Draw the Local Cloaking of each group, the lowest first, at most GROUPS_DRAWN of them."""
-    ranked = sorted(summary.groups.items(), key=lambda item: (item[1].local_cloaking, item[1].hidden_rate, item[0]))
+def groups(summary: Summary, column: str, threshold: float | None = None, gates: Sequence[Gate] = ()) -> Chart:
+    """Draw the Local Cloaking of each group, the lowest first, at most GROUPS_DRAWN of them.
+
+    A group is coloured where a rule on it is not met or, without one, where it is below the threshold of all.
+    """
+    ranked = lowest_first(summary)
     shown = ranked[:GROUPS_DRAWN]
     top = max([group.local_cloaking for _, group in shown] + [threshold or 0, 1])
-    names = {f"group-{place}": canvas.fit(label, _GROUP_NAME) for place, (label, _) in enumerate(shown)}
-    figures = [f"{words.number(one.local_cloaking)}  ({words.rate(one.hidden_rate)})" for _, one in shown]
+    names = {f"group-{place}": name for place, name in enumerate(_told_apart([label for label, _ in shown]))}
+    figures = [_group_figures(label, one, gates) for label, one in shown]
+    rules = {label: [gate.met for gate in gates if gate.group == label] for label, _ in shown}
+    missed = {label: not all(met) for label, met in rules.items() if met}
+    below_threshold = {label: threshold is not None and one.local_cloaking < threshold for label, one in shown}
+    low = below_threshold | missed
     left, right = (max(map(canvas.width, texts)) for texts in (names.values(), figures))
     below = 26 if threshold else 8
     with matplotlib.rc_context(RC):
         height = below + len(shown) * min(max((HEIGHT - below) / len(shown), _ROW[0]), _ROW[1])
         figure, axes = canvas.axes(left=14 + left, right=10 + right, top=4, bottom=below, height=height)
         axes.set(xlim=(0, top), ylim=(len(shown) - 0.5, -0.5))
-        for place, (_, group) in enumerate(shown):
-            low = threshold is not None and group.local_cloaking < threshold
+        for place, (label, group) in enumerate(shown):
             width = group.local_cloaking
-            axes.barh(place, width, 0.7, color=LOW if low else BAR, linewidth=0, clip_on=False)
+            axes.barh(place, width, 0.7, color=LOW if low[label] else BAR, linewidth=0, clip_on=False)
             canvas.text(axes, 0, place, f"group-{place}", right=-6, ha="right", va="center")
             canvas.text(axes, max(width, threshold or 0), place, figures[place], right=6, va="center")
         if threshold:
@@ -170,10 +182,45 @@ def groups(summary: Summary, column: str, threshold: float | None = None) -> Cha
     values = "; ".join(f"{words.shorten(label, 60)}: {said}" for (label, _), said in zip(shown, figures, strict=True))
     title = "By group"
     every = len(shown) == len(ranked)
-    note = f"Local Cloaking (hidden rate) per {words.shorten(column, 40)}, the lowest first"
+    note = f"Local Cloaking (hidden rate of so many originals) per {words.shorten(column, 40)}, the lowest first"
+    if OTHER_GROUPS in summary.groups:
+        note += f"; groups under {SMALLEST_GROUP} are merged"
     if not every:
         note += f"; the {len(shown)} lowest of {len(ranked):,} groups, all are in report.json"
-    return Chart("groups", title, note, inline(figure, "groups", title, f"{note}. {values}.", names), height)
+    legend = (("below", "rule not met"),) if any(missed.values()) else ()
+    svg = inline(figure, "groups", title, f"{note}. {values}.", names)
+    return Chart("groups", title, note, svg, height, legend)
+
+
+def lowest_first(summary: Summary) -> list[tuple[str, Summary]]:
+    """Return the groups by their Local Cloaking, their hidden rate and their label."""
+    return sorted(summary.groups.items(), key=lambda item: (item[1].local_cloaking, item[1].hidden_rate, item[0]))
+
+
+def _group_figures(label: str, group: Summary, gates: Sequence[Gate]) -> str:
+    """Return a group's Local Cloaking, its hidden rate and its size."""
+    median, rate = (words.figure(name, group.value(name), gates, label) for name in ("local_cloaking", "hidden_rate"))
+    return f"{median}  ({rate} of {group.originals:,})"
+
+
+def _told_apart(labels: Sequence[str]) -> list[str]:
+    """Return labels short enough for their room; those that look alike lose what they share, else are numbered."""
+    names = [canvas.fit(label, _GROUP_NAME) for label in labels]
+    for name in {name for name in names if names.count(name) > 1}:
+        places = [place for place, other in enumerate(names) if other == name]
+        alike = [labels[place] for place in places]
+        head = _shared(alike)
+        tail = _shared([label[head:][::-1] for label in alike])
+        for place, label in zip(places, alike, strict=True):
+            names[place] = canvas.fit(f"…{label[head : len(label) - tail]}…", _GROUP_NAME)
+    if len(set(names)) < len(names):
+        names = [canvas.fit(f"{number}. {label}", _GROUP_NAME) for number, label in enumerate(labels, start=1)]
+    return names
+
+
+def _shared(labels: Sequence[str]) -> int:
+    """Return how many characters the labels begin with alike."""
+    return sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, zip(*labels, strict=False)))
 
 
 def _side(low: int, high: int | None, threshold: float | None) -> str:
@@ -193,11 +240,11 @@ def _survivors(summary: Summary) -> dict[int, int]:
     return known | dict(summary.at_least)
 
 
-def _at_least(known: Mapping[int, int], needed: int, summary: Summary) -> str:
+def _at_least(known: Mapping[int, int], needed: int, summary: Summary, threshold: float) -> str:
     """Return how many reach the threshold, in words, where that is known exactly."""
     if needed in known or needed > summary.max:
         return f"{words.share(known.get(needed, 0), summary.originals)} have at least {needed:,}"
-    return f"threshold {needed:,}"
+    return f"threshold {words.exact(threshold)}"
 
 
 def _days(dates: Sequence[str]) -> tuple[list[int], list[str]]:

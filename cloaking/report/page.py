@@ -43,12 +43,13 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
         (gate.threshold for gate in run.gates if gate.metric == "local_cloaking" and gate.group is None), None
     )
     drawn = [charts.histogram(summary, threshold), charts.hidden_curve(summary, threshold)]
-    runs = _in_order(run, history)
-    if len(runs) > 1:
-        drawn.append(charts.history(runs, threshold))
+    runs = _until(run, history)
+    comparable = [past for past in runs if past.ncp in (None, summary.ncp)]
+    if len(comparable) > 1:
+        drawn.append(charts.history(comparable, threshold, len(runs) - len(comparable)))
     if len(summary.groups) > 1:
         column = str(run.parameters.get("group_by") or "group")
-        drawn.append(charts.groups(summary, column, threshold))
+        drawn.append(charts.groups(summary, column, threshold, run.gates))
     command, toml = repeat_with(run)
     rules = sorted(run.gates, key=lambda gate: gate.met)
     settings = _settings(run.parameters)
@@ -60,7 +61,7 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
         summary=summary,
         charts=[(chart, Markup(chart.svg)) for chart in drawn],
         warnings=notices,
-        suspect=any(notice.code == "link_suspect" for notice in summary.warnings),
+        suspect=_suspect(summary),
         rules=rules[:RULES_SHOWN],
         rules_left=rules[RULES_SHOWN:],
         inputs=[(role, ref, rows) for role, (ref, rows) in zip(_roles(len(run.inputs)), run.inputs, strict=True)],
@@ -73,7 +74,7 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
 
 
 def fragment(summary: Summary) -> str:
-    """Return the figures and the histogram as a piece of HTML for a notebook."""
+    """Return the figures, the histogram and the groups as a piece of HTML for a notebook."""
     chart = charts.histogram(summary)
     return render(
         "fragment.html.j2",
@@ -81,6 +82,8 @@ def fragment(summary: Summary) -> str:
         chart=chart,
         svg=Markup(chart.svg),
         warnings=words.by_weight(summary.warnings),
+        suspect=_suspect(summary),
+        groups=charts.lowest_first(summary)[: charts.GROUPS_DRAWN],
     )
 
 
@@ -105,6 +108,8 @@ def repeat_with(run: Run) -> tuple[list[str], list[str]]:
             continue
         text = ",".join(map(str, value)) if _is_list(value) else _plain(value)
         arguments += [f"{option}={text}"] if text.startswith("-") else [option, text]
+    if toml:
+        arguments += ["--config", "FILE.toml"]
     return [shlex.quote(argument) for argument in arguments], toml
 
 
@@ -132,11 +137,15 @@ def render(template: str, **values: Any) -> str:
     return environment.get_template(template).render(words=words, **values)
 
 
-def _in_order(run: Run, history: Sequence[PastRun]) -> list[PastRun]:
-    """Return the past runs and this one by date; a past run of the same date is what this one replaces."""
+def _suspect(summary: Summary) -> bool:
+    return any(notice.code == "link_suspect" for notice in summary.warnings)
+
+
+def _until(run: Run, history: Sequence[PastRun]) -> list[PastRun]:
+    """Return the runs of earlier dates and this one by date; one of the same date is what this one replaces."""
     summary = run.summary
     this = PastRun(run.run_date, summary.local_cloaking, summary.quantiles[0.05], summary.quantiles[0.95], run.verdict)
-    return sorted([*(past for past in history if past.run_date != run.run_date), this], key=lambda past: past.run_date)
+    return [*sorted((past for past in history if past.run_date < run.run_date), key=lambda past: past.run_date), this]
 
 
 def _print_size(run: Run, drawn: Sequence[charts.Chart], settings: Sequence[tuple[str, str]], command: str) -> float:

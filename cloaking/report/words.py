@@ -4,7 +4,7 @@ import datetime
 import math
 from collections.abc import Sequence
 
-from cloaking.figures import CloakingClass, Gate, Notice, Summary, quantile_share
+from cloaking.figures import RATES, CloakingClass, Gate, Notice, Summary, quantile_share
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -16,7 +16,7 @@ _METRICS = {
 }
 _OPERATORS = {">=": "at least"}
 _WARNINGS = {
-    "link_suspect": "The link between originals and avatars looks wrong: do not rely on any figure of this page.",
+    "link_suspect": "The link between originals and avatars looks wrong: do not rely on any of these figures.",
     "figure_fell": "A figure fell since the last run.",
     "avatars_out_of_range": "Originals and avatars do not seem to share one projected space.",
     "same_table": "Originals and avatars are the same table: nothing is measured here.",
@@ -88,18 +88,27 @@ def rule(gate: Gate) -> str:
 
 
 def measured(gate: Gate) -> str:
-    """Return a rule's value with as many decimals as it takes not to cross the threshold by rounding."""
+    """Return a rule's value with as many decimals as it takes to cross neither the threshold nor 0 or 100 %."""
+    ends = (gate.threshold, math.nextafter(0, 1), 100) if _unit(gate) else (gate.threshold,)
     for digits in range(1, 17):
         text = f"{gate.value:.{digits}f}"
-        if (float(text) >= gate.threshold) == (gate.value >= gate.threshold):
+        if all((float(text) >= end) == (gate.value >= end) for end in ends):
             break
     decimals = text.partition(".")[2]
     kept = max(len(decimals.rstrip("0")), 1 if _unit(gate) else 0)
     return f"{gate.value:,.{kept}f}{_unit(gate)}"
 
 
+def figure(metric: str, value: float, gates: Sequence[Gate] = (), group: str | None = None) -> str:
+    """Return a figure, rounded, but as `measured` where a rule is on it, so that it never contradicts the verdict."""
+    gate = next((gate for gate in gates if (gate.metric, gate.group) == (metric, group)), None)
+    if gate is not None:
+        return measured(gate)
+    return rate(value) if metric in RATES else number(value)
+
+
 def _unit(gate: Gate) -> str:
-    return f"{NBSP}%" if "hidden_rate" in gate.metric else ""
+    return f"{NBSP}%" if gate.metric in RATES else ""
 
 
 def class_label(one: CloakingClass) -> str:
@@ -111,7 +120,12 @@ def class_label(one: CloakingClass) -> str:
 
 def warning(notice: Notice) -> str:
     """Return the plain sentence that opens a warning."""
-    return _WARNINGS.get(notice.code, notice.code.replace("_", " ").capitalize())
+    return _WARNINGS.get(notice.code, f"{notice.code.replace('_', ' ').capitalize()}.")
+
+
+def opened(message: str) -> str:
+    """Return a message as a sentence of its own, with a capital."""
+    return message[:1].upper() + message[1:]
 
 
 def by_weight(notices: Sequence[Notice]) -> list[Notice]:
@@ -134,16 +148,25 @@ def has_interval(summary: Summary) -> bool:
     return summary.interval is not None and summary.interval.level >= _INTERVAL_LEVEL
 
 
-def ties_matter(summary: Summary) -> bool:
-    """Tell whether the two bounds of the hidden rate, as written, differ from it."""
-    bounds = (summary.hidden_rate_ties_hide, summary.hidden_rate_ties_expose)
-    return any(rate(bound) != rate(summary.hidden_rate) for bound in bounds)
+def ties(summary: Summary, gates: Sequence[Gate] = ()) -> tuple[str, ...]:
+    """Return what ties do to the hidden rate: its two bounds where they can be told from it, or a rule is on one."""
+    bounds = {"hidden_rate_ties_expose": "if ties expose", "hidden_rate_ties_hide": "if ties hide"}
+    values = {bound: summary.value(bound) for bound in bounds}
+    if len(set(values.values())) == 1:
+        return ("ties do not change it",)
+    alike = {rate(value) for value in (summary.hidden_rate, *values.values())}
+    if len(alike) == 1 and not any(gate.metric in bounds and gate.group is None for gate in gates):
+        return ("ties change it by less than 0.1",)
+    return tuple(f"{figure(bound, values[bound], gates)} {said}" for bound, said in bounds.items())
 
 
-def attacker(summary: Summary) -> str:
+def attacker(summary: Summary, gates: Sequence[Gate] = ()) -> str:
     """Return how often the attacker is right: what the hidden rate, as written, leaves of 100."""
     right = 100 - summary.hidden_rate
-    return rate(right if right < 0.05 or right > 99.95 else 100 - round(summary.hidden_rate, 1))
+    if right < 0.05 or right > 99.95:
+        return rate(right)
+    written = figure("hidden_rate", summary.hidden_rate, gates).partition(NBSP)[0]
+    return f"{100 - float(written):.{len(written.partition('.')[2])}f}{NBSP}%"
 
 
 def median_sentence(summary: Summary) -> str:
@@ -159,9 +182,9 @@ def median_sentence(summary: Summary) -> str:
     return f"{subject}, {amount} at least as close as the one made from {own}."
 
 
-def attacker_sentence(summary: Summary) -> str:
+def attacker_sentence(summary: Summary, gates: Sequence[Gate] = ()) -> str:
     """Return what the hidden rate says, right under ties too."""
-    return (
-        "An attacker who links each original to its nearest avatar, picking at random among equals, would be right for "
-        f"{attacker(summary)} of them."
-    )
+    picks = "to its nearest avatar, picking at random among equals, would be right"
+    if summary.originals == 1:
+        return f"An attacker who links it {picks} with a chance of {attacker(summary, gates)}."
+    return f"An attacker who links each original {picks} for {attacker(summary, gates)} of them."
