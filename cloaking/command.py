@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cloaking import __version__
 from cloaking.config import Settings, parse
 from cloaking.errors import SettingsError
-from cloaking.figures import PastRun, Run, Summary
+from cloaking.figures import Gate, PastRun, Run, Summary
 from cloaking.running import DONE, NOT_MET, run
 
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
     """Measure, and write counts, history, page and report.json in this order; the last means that the run is whole."""
-    from cloaking import files, history, inputs, report, stores, tables
+    from cloaking import files, history, inputs, places, report, stores, tables
     from cloaking.measure import measure
 
     laps = {"session": time.monotonic()}
     read = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
     kept = {"counts": settings.counts, "history": settings.history}
-    stores.check_apart(spark, {role: ref for role, ref in kept.items() if ref is not None}, read, settings.output)
+    results = {role: ref for role, ref in kept.items() if ref is not None}
+    places.check_apart(spark, results, read, settings.output)
     if settings.counts is not None:
         stores.check_new(spark, settings.counts, "counts", settings.overwrite)
     if settings.output is not None and not settings.dry_run:
@@ -49,6 +50,7 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
     past = history.past(spark, settings.history, _name(settings)) if settings.history is not None else ()
     with tables.reading("originals or avatars"):
         sources = inputs.read(spark, settings)
+        places.check_files(spark, results, sources.all)
         plan = _plan(settings, sources)
     _check_groups(settings, plan)
     laps["checks"] = time.monotonic()
@@ -79,11 +81,15 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
             put("report.html", _page(run, past))
             if settings.history is not None:
                 history.record(spark, settings.history, run)
+                if any(earlier.run_date == run.run_date for earlier in past):
+                    log.info("history: the row of %s on %s is replaced", run.name, run.run_date)
                 undo.callback(log.error, "history '%s': %s", settings.history, _ROW_STANDS)
             laps["write"] = time.monotonic()
             run = replace(run, seconds=_seconds(start, laps))
             path = put("report.json", report.to_json(run))
         undo.pop_all()
+    for gate in run.gates:
+        _log_gate(gate)
     log.info("%s", _closing_line(run, path))
     return NOT_MET if run.verdict == "fail" else DONE
 
@@ -220,6 +226,12 @@ def _describe(settings: Settings, plan: "Plan") -> str:
         "report": settings.output or "not written",
     }
     return "\n".join(f"{name:<11} {value}" for name, value in lines.items())
+
+
+def _log_gate(gate: Gate) -> None:
+    metric = gate.metric if gate.group is None else f"{gate.metric} of group '{gate.group}'"
+    level, verdict = (logging.INFO, "met") if gate.met else (logging.WARNING, "not met")
+    log.log(level, "gate %s: %s %s %.15g, measured %.15g", verdict, metric, gate.operator, gate.threshold, gate.value)
 
 
 def _closing_line(run: Run, path: str) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -21,6 +22,7 @@ from cloaking.options import (
     Parser,
     add_projection,
     address,
+    folder,
     names,
     number,
     percentage,
@@ -29,6 +31,9 @@ from cloaking.options import (
     text,
     threshold,
 )
+
+LONGEST_NAME = 250  # bytes of a folder's name, without `name=`
+_FOLDER_SIGN = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")  # takes three bytes there
 
 _DESCRIPTION = """\
 Measure Local Cloaking: how many avatars stand at least as close to each original as the avatar made from it. The
@@ -160,7 +165,9 @@ def _parser() -> Parser:
     link.add_argument(
         "--made-from", metavar="A[,B]", type=names, help="the avatars' columns that hold that key instead"
     )
-    link.add_argument("--link", metavar="REF", type=address, help="link table: original_id, avatar_id, one to one")
+    link.add_argument(
+        "--link", metavar="REF", type=address, help="link table: original_id, avatar_id (the avatars' own), one to one"
+    )
     link.add_argument("--by-position", action="store_true", help="row i belongs to row i, of two single files")
 
     space = parser.add_argument_group("projected space")
@@ -177,7 +184,7 @@ def _parser() -> Parser:
     add_projection(raw)
 
     results = parser.add_argument_group("results")
-    results.add_argument("--output", metavar="DIR", type=address, help="folder or address of report.json")
+    results.add_argument("--output", metavar="DIR", type=folder, help="folder or address of report.json")
     results.add_argument(
         "--counts", metavar="REF", type=address, help="write the counts of each original too: SENSITIVE"
     )
@@ -253,6 +260,9 @@ def _contradictions(values: dict[str, Any]) -> list[str]:
         problems.append("--overwrite is about --counts, which is not given")
     if "compare_last" in values and "history" not in values:
         problems.append("--compare-last needs --history, which holds the last run")
+    folder_name = _FOLDER_SIGN.sub("%00", values.get("name") or values.get("originals", ""))
+    if "history" in values and len(folder_name.encode()) > LONGEST_NAME:
+        problems.append(f"--name is too long for a history, which has a folder of it: at most {LONGEST_NAME} bytes")
     problems += _gate_problems(values)
     return problems
 
@@ -275,7 +285,10 @@ def _gate_problems(values: Mapping[str, Any]) -> list[str]:
 
 
 def _share(given: str) -> float:
-    return number(given, 1, "a share from 0 to 1")
+    found = number(given, 1, "a share from 0 to below 1")
+    if found == 1:  # no figure falls by more than all
+        raise argparse.ArgumentTypeError(f"a share from 0 to below 1 is needed, not '{given}'")
+    return found
 
 
 def _tolerance(given: str) -> float:

@@ -14,10 +14,15 @@ from typing import Any
 
 from cloaking.errors import SettingsError
 from cloaking.figures import RATES, Rule, quantile_metric
-from cloaking.options import address, names, text
+from cloaking.options import address, folder, names, setting, text
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUANTILE = re.compile(r"quantile_(0?\.\d+)")
+# user:password@host, Oracle's user/password@host, or a key in one of the ways in which drivers set what follows
+_URL_SECRET = re.compile(
+    r"//[^@\s]*:[^@\s]*@|^jdbc:oracle:\w+:[^@]*/[^@]*@|[?&;:,(/]\s*[\w.-]*(passw|pwd|secret|token|credential)[\w.-]*\s*=",
+    re.IGNORECASE,
+)
 METRICS = ("local_cloaking", *RATES)
 
 Options = Mapping[str, argparse.Action]
@@ -61,7 +66,9 @@ class File:
             raise self._error(f"holds the reports {', '.join(reports)}: choose one with --report")
         if report is not None:
             if report not in reports:
-                raise self._error(f"there is no [reports.{report}]{_nearest(report, reports)}")
+                meant = [key for key, value in self._shared.items() if isinstance(value, dict) and report in value]
+                hint = f"; did you mean [reports.{report}] by [{meant[0]}.{report}]?" if meant else ""
+                raise self._error(f"there is no [reports.{report}]{hint or _nearest(report, reports)}")
             if not isinstance(reports[report], dict):
                 raise self._error(f"reports.{report}: a table is needed")
             self._own = {"name": report} | reports[report]
@@ -78,10 +85,12 @@ class File:
         problems: list[str] = []
         for table in (self._shared, self._own):
             for key, value in table.items():
-                if key in given and key != "conf":
+                overruled = key in given or (table is self._shared and key in self._own)
+                if overruled and key != "conf":
                     continue
                 try:
-                    found = _value(key, _with_variables(value), options)
+                    tables = ("reports", "jdbc") if table is self._shared else ()
+                    found = _value(key, _with_variables(value), options, tables)
                 except (argparse.ArgumentTypeError, ValueError) as error:
                     problems.append(f"--config {self.path}: {error}")
                     continue
@@ -151,12 +160,12 @@ def _with_variables(value: Any) -> Any:
     return _VARIABLE.sub(lambda match: os.environ[match[1]], value)
 
 
-def _value(key: str, value: Any, options: Options) -> Any:
+def _value(key: str, value: Any, options: Options, tables: Collection[str]) -> Any:
     """Convert a value by its option's own rule; lists hold names, dates may be TOML dates."""
     if key == "gates":
         return _rules(value)
     if key not in options:
-        near = difflib.get_close_matches(key, [*options, "gates", "reports", "jdbc"], n=1)
+        near = difflib.get_close_matches(key, [*options, "gates", *tables], n=1)
         hint = f"did you mean {near[0]}?" if near else "keys are the long options with underscores"
         raise ValueError(f"unknown key '{key}'; {hint}")
     try:
@@ -174,13 +183,13 @@ def _read(option: argparse.Action, value: Any) -> Any:
     if option.dest == "conf":
         if not isinstance(value, dict):
             raise ValueError("a table of Spark settings is needed")
-        return tuple(f"{key}={flat}" for key, flat in _flat(value).items())
+        return tuple(_spark_setting(key, flat) for key, flat in _flat(value).items())
     if read is names:
         found = value if isinstance(value, list) else names(value) if isinstance(value, str) else None
         if not found or not all(isinstance(name, str) and name for name in found):
             raise ValueError("a list of names is needed")
         return tuple(found)
-    is_text, is_date = read in (text, address), option.dest == "run_date"
+    is_text, is_date = read in (text, address, folder), option.dest == "run_date"
     if isinstance(value, bool) or not isinstance(value, str | int | float | datetime.date):
         raise ValueError(f"a {'text' if is_text else 'single value'} is needed")
     if is_text and not isinstance(value, str):
@@ -190,6 +199,13 @@ def _read(option: argparse.Action, value: Any) -> Any:
     if option.choices is not None and value not in option.choices:
         raise ValueError(f"one of {', '.join(option.choices)} is needed")
     return read(str(value))
+
+
+def _spark_setting(key: str, value: str) -> str:
+    try:
+        return setting(f"{key}={value}")
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f"{error}; a key of the report stands above the first [table]") from None
 
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, str]:
@@ -250,9 +266,7 @@ def _connection(value: Any) -> Connection:
     if isinstance(url, str):
         if not url.startswith("jdbc:"):
             problems.append("url: an address jdbc:... is needed")
-        try:
-            address(url)
-        except argparse.ArgumentTypeError:
+        if _URL_SECRET.search(url):
             problems.append("url: holds a password; name it with password_env or password_file")
     if "password_env" in value and "password_file" in value:
         problems.append("give password_env or password_file, not both")

@@ -20,6 +20,13 @@ _NOT_FINITE = r"(?i)^[+-]?(nan|inf|infinity)$"
 _BROKEN = "_broken_row"
 # Without column pruning a row with too few or too many values is noticed, whatever columns are asked for.
 _DIALECT = {"encoding": "UTF-8", "sep": ",", "quote": '"', "escape": '"', "columnPruning": "false"}
+# Spark's own would trim texts and cut times to milliseconds, so that keys that differ become one.
+_WRITTEN = {
+    "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
+}
 _NOT_UTF8 = "\ufffd"  # what Spark reads where bytes are no UTF-8
 
 
@@ -59,7 +66,7 @@ def read(spark: SparkSession, path: str, label: str, text: Collection[str], whol
 
 def write(table: DataFrame, path: str, mode: str) -> None:
     """Write a table in the one dialect."""
-    table.write.options(header="true", escape='"').mode(mode).csv(path)
+    table.write.options(**_WRITTEN, header="true", escape='"').mode(mode).csv(path)
 
 
 def read_back(spark: SparkSession, path: str, schema: StructType) -> DataFrame:

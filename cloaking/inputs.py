@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cloaking import project_config, projection, raw, tables
 from cloaking.config import Settings
 from cloaking.errors import InputError
-from cloaking.linking import AVATAR_ID, ORIGINAL_ID
+from cloaking.linking import AVATAR_ID, ORIGINAL_ID, own_ids
 from cloaking.projection.model import Model
 
 
@@ -19,6 +19,11 @@ class Inputs:
     avatars: DataFrame
     link: DataFrame | None
     model: Model | None
+
+    @property
+    def all(self) -> tuple[DataFrame, ...]:
+        """The tables that there are."""
+        return tuple(table for table in (self.originals, self.avatars, self.link) if table is not None)
 
 
 def read(spark: SparkSession, settings: Settings) -> Inputs:
@@ -49,7 +54,7 @@ def read(spark: SparkSession, settings: Settings) -> Inputs:
     else:
         link_csv = tables.is_csv(str(settings.link))
         originals, link = tables.match_key_types(originals, key, csv[0], link, (ORIGINAL_ID,), link_csv)
-        avatars, link = tables.match_key_types(avatars, key, csv[1], link, (AVATAR_ID,), link_csv)
+        avatars, link = tables.match_key_types(avatars, own_ids(avatars, key), csv[1], link, (AVATAR_ID,), link_csv)
     return Inputs(originals, avatars, link, model)
 
 
@@ -61,7 +66,7 @@ def _both(spark: SparkSession, settings: Settings) -> tuple[DataFrame, DataFrame
             "avatars",
             settings.avatars,
             settings.where_avatars or settings.where,
-            (*settings.id, *(settings.made_from or ())),
+            (*settings.id, *(settings.made_from or ()), *((AVATAR_ID,) if settings.link else ())),
         ),
     )
     frames: list[DataFrame] = []
@@ -106,8 +111,9 @@ def _projected(spark: SparkSession, settings: Settings) -> tuple[DataFrame, Data
     )
     originals, avatars, model = raw.spaces(spark, asked)
     assert originals is not None and avatars is not None
+    avatars_key = settings.made_from or (own_ids(avatars, settings.id) if settings.link else settings.id)
     return (
         projection.transform(originals, model, keep=(*settings.id, *group), unseen=settings.unseen),
-        projection.transform(avatars, model, keep=settings.made_from or settings.id, unseen=settings.unseen),
+        projection.transform(avatars, model, keep=avatars_key, unseen=settings.unseen),
         model,
     )

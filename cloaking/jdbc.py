@@ -47,9 +47,11 @@ def read(spark: SparkSession, connection: Connection, label: str) -> DataFrame:
     }
     given = {key: str(value) for key, value in options.items() if value is not None}
     try:
-        return spark.read.format("jdbc").options(**given).load()
+        table = spark.read.format("jdbc").options(**given).load()
+        _ = table.schema  # Spark Connect reads no sooner
+        return table
     except (PySparkException, Py4JJavaError) as error:
-        raise InputError(f"{label}: cannot be read: {_reason(error, given.get('driver'))}") from error
+        raise InputError(f"{label}: cannot be read: {_reason(error, connection, given.get('driver'))}") from error
 
 
 def _password(connection: Connection, label: str) -> str | None:
@@ -67,7 +69,7 @@ def _password(connection: Connection, label: str) -> str | None:
         raise InputError(f"{label}: password_file {connection.password_file} cannot be read: {reason}") from None
 
 
-def _reason(error: Exception, driver: str | None) -> str:
+def _reason(error: Exception, connection: Connection, driver: str | None) -> str:
     """Say in words what the database answered; its own message may hold what was sent to it."""
     text = str(error)
     if "ClassNotFoundException" in text or "No suitable driver" in text:
@@ -80,6 +82,8 @@ def _reason(error: Exception, driver: str | None) -> str:
     while cause is not None and not state:
         state = str(cause.getSQLState() or "") if hasattr(cause, "getSQLState") and _is_sql(cause) else ""
         cause = cause.getCause()
+    if not state and connection.partition_column is not None:
+        return "not in these parts; look at partition_column, lower_bound and upper_bound"
     known = _STATES.get(state[:2])
     return f"{known} (SQLSTATE {state})" if known else f"the database refused (SQLSTATE {state or 'unknown'})"
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from cloaking import checks, counting, linking, schemas, suspicions
 from cloaking.errors import InputError, SettingsError
-from cloaking.figures import OTHER_GROUPS, Summary
+from cloaking.figures import OTHER_GROUPS, SMALLEST_GROUP, Summary
 from cloaking.names import column
 from cloaking.options import (
     BROADCAST_LIMIT,
@@ -139,7 +139,8 @@ def local_cloaking(
         avatars: one row per avatar: the key of the original it was made from, and its coordinates.
         id: the originals' key, one or more columns; the avatars carry it too.
         made_from: the avatars' columns that hold that key, where they are called otherwise.
-        link: a table `original_id`, `avatar_id`, one to one, where the avatars have ids of their own.
+        link: a table `original_id`, `avatar_id`, one to one, where the avatars have ids of their own: in their column
+            `avatar_id`, or else in one named like the key.
         components: the columns to take distances over; unless given, the numeric columns of the originals.
         ncp: take the first ncp of the components.
         group_by: a column of the originals; the figures are given per group too.
@@ -190,13 +191,15 @@ def prepare(
     key, avatars_key = options.id, options.made_from or options.id
     apart = [*key, *([options.group_by] if options.group_by is not None else [])]
     chosen, problems = linking.choose_components(originals, apart, options.components, options.ncp, labels[0])
+    if link is not None:
+        avatars_key = linking.own_ids(avatars, key)
     side = schemas.Side(originals, labels[0], key)
     other = schemas.Side(avatars, labels[1], avatars_key)
     if link is not None:
         wrong = checks.link_problems(schemas.Side(link, labels[2], ()), side, other)
         if wrong:
             raise InputError(*problems, *wrong, *checks.alone(side, chosen), *checks.alone(other, chosen))
-        avatars, avatars_key = linking.by_link_table(avatars, key[0], link), (linking.ORIGINAL_ID,)
+        avatars, avatars_key = linking.by_link_table(avatars, avatars_key[0], link), (linking.ORIGINAL_ID,)
         other = schemas.Side(avatars, labels[1], avatars_key)
     columns = linking.Columns(key, avatars_key, chosen, options.group_by)
     rows = checks.check(side, other, columns, problems, null_is_unlinked=link is not None)
@@ -284,9 +287,12 @@ def _names(names: str | Sequence[str]) -> tuple[str, ...]:
 
 def _groups(originals: DataFrame, group_by: str, label: str) -> dict[int, str]:
     """Number the groups that are told apart from 1, the small ones merged."""
-    rows = originals.groupBy(linking.group_label(group_by).alias("label")).count().collect()
+    counted = originals.groupBy(linking.group_label(group_by).alias("label")).count()
+    large = (F.col("count") >= SMALLEST_GROUP) & (F.col("label") != OTHER_GROUPS)
+    known = F.when(large, F.col("label")).otherwise(OTHER_GROUPS).alias("label")
+    rows = counted.groupBy(known).agg(F.sum("count").alias("count")).limit(GROUPS + 2).collect()  # never millions
     alone, merged = linking.merge_small_groups({row["label"]: row["count"] for row in rows})
     if len(alone) > GROUPS:
-        raise InputError(f"{label}: column '{group_by}' has {len(alone):,} groups, at most {GROUPS:,} are told apart")
+        raise InputError(f"{label}: column '{group_by}' has over {GROUPS:,} groups, more than are told apart")
     labels = [*alone, *([OTHER_GROUPS] if merged else [])]
     return dict(enumerate(labels, start=1))

@@ -25,6 +25,7 @@ _SECRET = re.compile(
     r"|[?&;]sig=",
     re.IGNORECASE,
 )
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +62,18 @@ def address(given: str) -> str:
             "the environment"
         )
     return text(given)
+
+
+def folder(given: str) -> str:
+    """Read a local folder or file, or an address scheme://; a scheme alone would make a folder of that name."""
+    if given.startswith("file:/") and not given.startswith("file://"):
+        given = given.removeprefix("file:")
+    scheme = _SCHEME.match(given)
+    if scheme:
+        raise argparse.ArgumentTypeError(
+            f"{scheme[0]} is no folder; write an address as {scheme[1]}://, on Databricks as /Volumes/ or /dbfs/"
+        )
+    return address(given)
 
 
 def names(given: str) -> tuple[str, ...]:
@@ -104,6 +117,8 @@ def setting(given: str) -> str:
     key, equals, _ = given.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"KEY=VALUE is needed, not '{given}'")
+    if "." not in key:
+        raise argparse.ArgumentTypeError(f"'{key}' is no setting of Spark's, whose names have dots")
     return given
 
 

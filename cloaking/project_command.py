@@ -22,19 +22,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _project(spark: "SparkSession", settings: Settings, begun: float) -> int:
     """Read, fit or load, check, write: originals, avatars, model.json; a failure removes what was written."""
-    from cloaking import files, projection, stores, tables
+    from cloaking import files, places, projection, stores, tables
     from cloaking.raw import spaces
 
     read = [ref for ref in (settings.originals, settings.avatars) if ref is not None]
     results = {"projected originals": settings.projected_originals, "projected avatars": settings.projected_avatars}
     written = {role: ref for role, ref in results.items() if ref is not None}
-    stores.check_apart(spark, written, read, settings.output)
+    places.check_apart(spark, written, read, settings.output)
     for role, ref in written.items():
         stores.check_new(spark, ref, role, settings.overwrite)
     if settings.output is not None:
         files.check(settings.output)
     with tables.reading("originals or avatars"), contextlib.ExitStack() as undo:
         originals, avatars, model = spaces(spark, settings)
+        places.check_files(spark, written, [table for table in (originals, avatars) if table is not None])
         keys = ((*settings.id, *settings.keep), settings.made_from or settings.id)
         for table, keep, (role, result) in zip((originals, avatars), keys, results.items(), strict=True):
             if table is None or result is None:

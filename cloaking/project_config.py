@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from cloaking import __version__
 from cloaking.config_file import Connection
 from cloaking.errors import SettingsError
-from cloaking.options import METHODS, Parser, add_projection, address, names, positive, setting, text
+from cloaking.options import METHODS, Parser, add_projection, address, folder, names, positive, setting, text
 
 _DESCRIPTION = """\
 Project raw tables: fit PCA, MCA or FAMD on the originals, exactly, and give originals and avatars their coordinates
@@ -85,7 +85,7 @@ def _parser() -> Parser:
     tables.add_argument("--by-position", action="store_true", help="single files without a key: number the rows from 0")
 
     space = parser.add_argument_group("projected space")
-    space.add_argument("--model", metavar="FILE", type=address, help="apply this model.json instead of fitting one")
+    space.add_argument("--model", metavar="FILE", type=folder, help="apply this model.json instead of fitting one")
     space.add_argument("--method", choices=METHODS, help="default auto: what fits the columns")
     space.add_argument("--ncp", metavar="N", type=positive, help="number of components")
     add_projection(space)
@@ -95,7 +95,7 @@ def _parser() -> Parser:
         "--projected-originals", metavar="REF", type=address, help="table to write, key and coordinates: SENSITIVE"
     )
     results.add_argument("--projected-avatars", metavar="REF", type=address, help="the same for the avatars")
-    results.add_argument("--output", metavar="DIR", type=address, help="folder or address of model.json: aggregates")
+    results.add_argument("--output", metavar="DIR", type=folder, help="folder or address of model.json: aggregates")
     results.add_argument("--overwrite", action="store_true", help="replace existing tables")
     parser.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
     parser.add_argument("--version", action="version", version=f"project {__version__}")

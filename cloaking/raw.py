@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cloaking import files, projection, tables
 from cloaking.figures import Notice
+from cloaking.linking import AVATAR_ID
 from cloaking.project_config import Settings
 from cloaking.projection.model import Model
 
@@ -55,7 +56,7 @@ def spaces(spark: SparkSession, settings: Settings) -> tuple[DataFrame | None, D
             _warn(projection.check(originals, model, unseen=settings.unseen, label=label))
     assert model is not None
     if settings.avatars is not None:
-        avatars = read("avatars", settings.avatars, where[1], (*keys[1], *settings.drop, *_as_text(model)))
+        avatars = read("avatars", settings.avatars, where[1], (*keys[1], AVATAR_ID, *settings.drop, *_as_text(model)))
         _warn(projection.check(avatars, model, unseen=settings.unseen, label=f"avatars '{settings.avatars}'"))
     if originals is not None and avatars is not None and not settings.by_position:
         csv = [tables.is_csv(str(ref)) for ref in (settings.originals, settings.avatars)]

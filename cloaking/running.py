@@ -26,6 +26,7 @@ DONE, BUG, WRONG, NOT_MET = 0, 1, 2, 3
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _ENDED = "Spark's process ended before the job did, killed or out of memory; raise spark.driver.memory"
+_BAD_SETTING = re.compile(r"""\[INVALID_CONF_VALUE[^\]]*\].*?["'](spark\.[\w.]+)["']""")
 _LESS_TO_HOLD = "let local-cloaking hold less at a time (--strategy partition, a smaller --cell-rows)"
 # What Spark says of its tasks -> what it means. A task that is killed leaves no more than that it is gone.
 _LACKING = (
@@ -101,6 +102,9 @@ def _told(error: Exception) -> tuple[tuple[str, ...], int]:
         return (_ENDED,), BUG
     if isinstance(error, CloakingError):
         return error.problems, WRONG
+    setting = _BAD_SETTING.search(str(error))
+    if setting:
+        return (f"Spark does not take the value of {setting[1]}; look at --conf and [conf]",), WRONG
     if isinstance(error, MemoryError):
         return (f"the driver's Python ran out of memory; {_LESS_TO_HOLD}, or take a larger machine",), BUG
     return tuple(told for pattern, told in _LACKING if pattern.search(str(error)))[:1], BUG

@@ -1,6 +1,7 @@
 """Settings -> Spark session: the running one, that of spark-submit, or a new one on this machine."""
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -17,9 +18,14 @@ from cloaking.errors import SettingsError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("cloaking")
+
 OLDEST_JAVA = 17
 MOST_MEMORY = 8  # GiB for Spark on a machine of one's own; half of the machine's where that is less
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # Spark runs a task per core already
+
+# What Spark says where its process ends at once, whose own words are on stderr, or where it cannot read a setting.
+_WRONG_SETTING = re.compile(r"JAVA_GATEWAY_EXITED|Could not parse Master URL|NumberFormatException|IllegalArgument")
 
 
 def gateway() -> Any:
@@ -50,6 +56,8 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
 
     running = _running()
     if running is not None:
+        if given:
+            log.warning("Spark runs already, so these settings change nothing: %s", ", ".join(given))
         yield running
         return
     configured = submitted or remote or "SPARK_CONF_DIR" in os.environ or "PYSPARK_SUBMIT_ARGS" in os.environ
@@ -60,7 +68,7 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     builder = SparkSession.builder.appName("local-cloaking")
     for key, value in (defaults | given).items():
         builder = builder.config(key, value)
-    with _same_handler():
+    with _same_handler(), _starting():
         spark = builder.getOrCreate()
     try:
         if not configured:
@@ -80,6 +88,21 @@ def _running() -> "SparkSession | None":
         return SparkSession.active()
     except PySparkRuntimeError:
         return None
+
+
+@contextlib.contextmanager
+def _starting() -> Iterator[None]:
+    """Say in a line that settings do not let Spark start; where a cluster does not answer, that is no such thing."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
+
+    try:
+        yield
+    except (IllegalArgumentException, PySparkRuntimeError, Py4JJavaError) as error:
+        wrong = isinstance(error, IllegalArgumentException) or _WRONG_SETTING.search(str(error))
+        if not wrong:
+            raise
+        raise SettingsError("Spark does not start with these settings; look at --conf, [conf] and JAVA_HOME") from error
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from cloaking.errors import InputError, OutputError
 from cloaking.names import alike, column, parts, quoted
+from cloaking.places import check_path
 from cloaking.stores import catalog_name, refuse, writing
 from cloaking.tables import FORMAT_AND_PATH, reading
 
@@ -37,6 +38,7 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is not None:
         refuse(match[1], ("jdbc", "csv", "text"), label)
+        check_path(match[2], label)
         found = _folder(spark, match[1], match[2], label)
         one_by_one = found is not None and _in_folders(found, keys)
     else:
@@ -96,7 +98,9 @@ def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None
 def _folder(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame | None:
     with reading(label, everything=True):
         try:
-            return spark.read.format(kind).load(path)
+            found = spark.read.format(kind).load(path)
+            _ = found.schema  # Spark Connect reads no sooner
+            return found
         except AnalysisException as error:
             if not any(known in str(error) for known in _NO_TABLE):
                 raise

@@ -5,20 +5,21 @@ import logging
 import re
 import shutil
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
 
-from cloaking import csv_tables
+from cloaking import csv_tables, places
 from cloaking.errors import OutputError
 from cloaking.names import parts, quoted
 from cloaking.tables import FORMAT_AND_PATH, reason
 
 log = logging.getLogger(__name__)
 
+_VIEWS = ("VIEW", "TEMPORARY")
 _STORES = ("java.io.", "java.nio.", "org.apache.hadoop.")  # where the errors of stores come from
 _FULL = re.compile(r"Exception: (No space left on device|Disk quota exceeded)$", re.MULTILINE)
 
@@ -34,46 +35,15 @@ def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None
         name = catalog_name(ref, role)
         with writing(f"{role} '{ref}'"):
             exists = spark.catalog.tableExists(name)
+            if exists and spark.catalog.getTable(name).tableType in _VIEWS:
+                raise OutputError(f"{role} '{ref}': is a view; name a table")
     else:
         refuse(match[1], ("jdbc",), f"{role} '{ref}'")
-        local = _local(spark, match[2])
+        places.check_path(match[2], f"{role} '{ref}'")
+        local = places.local(spark, match[2])
         exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
     if exists and not overwrite:
         raise OutputError(f"{role} '{ref}': exists already; give --overwrite to replace it")
-
-
-def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collection[str], folder: str | None) -> None:
-    """Refuse tables that lie on, in or around an input or another result, and a report's folder inside of a table.
-
-    Args:
-        spark: the session that will write.
-        results: the tables to write, by their role.
-        inputs: the tables to read.
-        folder: of the report, if one is written.
-
-    Raises:
-        OutputError: with a line per result.
-    """
-    read = [_place(spark, ref) for ref in inputs]
-    problems = []
-    written: dict[str, tuple[str, ...]] = {}
-    for role, ref in results.items():
-        place = _place(spark, ref)
-        if any(_within(place, other) or _within(other, place) for other in read):
-            problems.append(f"{role} '{ref}': lies on one of the tables to read; name another place")
-        for other_role, other in written.items():
-            if _within(place, other) or _within(other, place):
-                problems.append(f"{role} '{ref}': lies on the {other_role}; name another place")
-        written[role] = place
-    if folder is not None:
-        place = _place(spark, f"folder:{folder}")
-        if any(_within(place, other) for other in read):
-            problems.append(f"--output {folder}: lies in one of the tables to read; name another folder")
-        for role, other in written.items():
-            if _within(place, other):
-                problems.append(f"--output {folder}: lies in the {role} '{results[role]}'; name another folder")
-    if problems:
-        raise OutputError(*problems)
 
 
 def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
@@ -87,7 +57,7 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
     """
     spark = table.sparkSession
     check_new(spark, ref, role, overwrite)
-    mode = "overwrite" if overwrite else "errorifexists"
+    mode = "overwrite" if overwrite else "error"  # the one name of it that Spark Connect knows
     match = FORMAT_AND_PATH.fullmatch(ref)
     with writing(f"{role} '{ref}'"):
         if match is None:
@@ -95,7 +65,7 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
             _save_as_table(table, name)
             return spark.table(name)
         kind, path = match.groups()
-        local = _local(spark, path)
+        local = places.local(spark, path)
         with _moved_to(local) if local is not None else contextlib.nullcontext(path) as target:
             if kind == "csv":
                 csv_tables.write(table, str(target), mode)
@@ -114,7 +84,7 @@ def remove(spark: SparkSession, ref: str, role: str) -> str:
         if match is None:
             spark.sql(f"DROP TABLE IF EXISTS {catalog_name(ref, role)}")
             return removed
-        local = _local(spark, match[2])
+        local = places.local(spark, match[2])
         if local is not None:
             shutil.rmtree(local)
             return removed
@@ -180,29 +150,6 @@ def writing(label: str) -> Iterator[None]:
         ):
             raise OutputError(f"{label}: cannot be written ({found}); look at its name, format and rights") from error
         raise
-
-
-def _local(spark: SparkSession, path: str) -> Path | None:
-    """Return the path on this machine's disk, None where only Spark knows the store."""
-    if path.startswith("file:"):
-        return Path("/" + path.removeprefix("file:").lstrip("/"))
-    if "://" in path or not str(spark.conf.get("spark.master", "")).startswith("local"):
-        return None
-    return Path(path).absolute()
-
-
-def _place(spark: SparkSession, ref: str) -> tuple[str, ...]:
-    """Return where a table is, as far as names tell: the folders down to it, or the name of a catalog's table."""
-    match = FORMAT_AND_PATH.fullmatch(ref)
-    if match is None or match[1] == "jdbc":
-        return ("table", ref.lower().replace("`", ""))
-    local = _local(spark, match[2])
-    return local.resolve().parts if local is not None else tuple(match[2].rstrip("/").split("/"))
-
-
-def _within(place: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Tell whether a place is the other one or lies in it."""
-    return place[: len(other)] == other
 
 
 @contextlib.contextmanager

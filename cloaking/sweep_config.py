@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cloaking import __version__
 from cloaking.errors import SettingsError
-from cloaking.options import Parser, address, names, percentage, positive, setting, text, threshold
+from cloaking.options import Parser, address, folder, names, percentage, positive, setting, text, threshold
 
 KS = (5, 10, 20, 40, 80)
 REPEATS = 5
@@ -99,7 +99,7 @@ def _parser() -> Parser:
     )
 
     results = parser.add_argument_group("results")
-    results.add_argument("--output", metavar="DIR", type=address, help="folder or address of k_sweep.html and .json")
+    results.add_argument("--output", metavar="DIR", type=folder, help="folder or address of k_sweep.html and .json")
     results.add_argument("--name", type=text, help="name of the page (default: the originals' REF)")
     parser.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
     parser.add_argument("--version", action="version", version=f"k_sweep {__version__}")

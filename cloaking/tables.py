@@ -67,12 +67,15 @@ def read(
             table = jdbc.read(spark, (connections or {})[match[2]], label)
         else:
             table = spark.read.format(match[1]).load(match[2])
+        _ = table.schema  # Spark Connect reads no sooner
         if by_position:
             table = _numbered(table, match[1] if match else "a table", label)
         if where is None:
             return table
     with reading(f'{label}: the condition "{where}"', everything=True):
-        return table.where(where)
+        kept = table.where(where)
+        _ = kept.schema
+        return kept
 
 
 def match_key_types(

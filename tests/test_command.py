@@ -199,6 +199,39 @@ def test_counts_are_removed_where_a_later_step_fails(command, pair, tmp_path, ki
     assert not spark.catalog.tableExists("counts_of_a_failed_run")
 
 
+def test_each_rule_is_told_with_its_operator_and_what_was_measured(command, pair, caplog):
+    command(*pair, "--min-local-cloaking", "0.5", "--min-hidden-rate", "37.6")
+    told = [(record.levelname, record.message) for record in caplog.records if record.message.startswith("gate ")]
+    assert told == [
+        ("INFO", "gate met: local_cloaking >= 0.5, measured 0.5"),
+        ("WARNING", "gate not met: hidden_rate >= 37.6, measured 37.5"),
+    ]
+
+
+def test_counts_and_history_whose_path_is_a_pattern_are_refused(command, pair, tmp_path):
+    for option in ("--counts", "--history"):
+        done = command(*pair, option, f"parquet:{tmp_path}/d[1]")
+        assert done.code == 2
+        assert "may hold none of" in done.problems[-1]
+
+
+def test_counts_never_take_the_place_of_an_input_by_another_name(command, pair, tmp_path, spark):
+    pattern = pair[1].replace("originals.parquet", "orig*.parquet")
+    done = command("--originals", pattern, *pair[2:], "--counts", pair[1], "--overwrite")
+    assert done.code == 2
+    assert "lies on one of the tables to read" in done.problems[-1]
+    spark.sql("CREATE OR REPLACE VIEW viewed_counts AS SELECT 1 AS one")
+    done = command(*pair, "--counts", "viewed_counts", "--overwrite")
+    assert (done.code, done.problems[-1].partition(": ")[2]) == (2, "counts 'viewed_counts': is a view; name a table")
+    assert spark.sql("SHOW VIEWS LIKE 'viewed_counts'").count() == 1
+    spark.sql("DROP VIEW viewed_counts")
+
+
+def test_settings_that_a_running_spark_does_not_take_are_told(command, pair, caplog):
+    assert command(*pair, "--dry-run", "--conf", "spark.sql.shuffle.partitions=7").code == 0
+    assert "Spark runs already, so these settings change nothing: spark.sql.shuffle.partitions" in caplog.messages
+
+
 def test_a_folder_that_takes_no_report_is_refused_before_anything_is_counted(command, pair, tmp_path):
     (tmp_path / "file").write_text("")
     done = command(*pair, "--counts", f"parquet:{tmp_path}/counts", output=tmp_path / "file")
@@ -326,10 +359,12 @@ def test_the_avatars_name_their_originals_in_a_column_of_their_own(command, parq
     assert done.report["link"] == {"kind": "made from", "columns": ["made_from"]}
 
 
+@pytest.mark.parametrize("own", ["id", "avatar_id"])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_a_link_table_of_any_format_links(command, parquet, csv, pair, kind):
+def test_a_link_table_of_any_format_links(command, parquet, csv, pair, kind, own):
     links = {"original_id": [1, 2, 3, 4], "avatar_id": [11, 12, 13, 14]}
-    avatars = parquet("other", {"id": [11, 12, 13, 14, 18, 19], "x": AVATARS["x"]})
+    other = {own: [11, 12, 13, 14, 18, 19], "x": AVATARS["x"]}
+    avatars = parquet("other", other) if kind == "parquet" else csv("other", pd.DataFrame(other).to_csv(index=False))
     ref = parquet("links", links) if kind == "parquet" else csv("links", pd.DataFrame(links).to_csv(index=False))
     done = command(*pair[:2], "--avatars", avatars, "--link", ref)
     assert done.code == 0, done.problems

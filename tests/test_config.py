@@ -70,7 +70,15 @@ def test_an_option_is_read(option, text, field, value):
 
 
 def test_spark_settings_can_be_repeated():
-    assert parse([*BARE, "--conf", "a=1", "--conf", "b=2"]).conf == ("a=1", "b=2")
+    assert parse([*BARE, "--conf", "spark.a=1", "--conf", "spark.b=2"]).conf == ("spark.a=1", "spark.b=2")
+
+
+def test_a_local_address_is_a_folder():
+    tables = ["--originals", "a", "--avatars", "b"]
+    for given, folder in (
+        ("file:/tmp/r", "/tmp/r"), ("s3://bucket/r", "s3://bucket/r"), ("report of 3:00", "report of 3:00")
+    ):  # fmt: skip
+        assert parse([*tables, "--output", given]).output == folder
 
 
 @pytest.mark.parametrize(
@@ -79,6 +87,12 @@ def test_spark_settings_can_be_repeated():
         (["--ncp", "0"], "--ncp"),
         (["--ncp", "2.5"], "--ncp"),
         (["--tasks", "-1"], "--tasks"),
+        (["--conf", "history=parquet:/h"], "names have dots"),
+        (["--output", "dbfs:/reports"], "dbfs://"),
+        (["--output", "hdfs:/reports"], "hdfs://"),
+        (["--history", "h", "--compare-last", "1"], "below 1"),
+        (["--history", "h", "--name", "n" * 251], "at most 250 bytes"),
+        (["--history", "h", "--name", ":" * 84], "at most 250 bytes"),
         (["--tie-tolerance", "2e-6"], "--tie-tolerance"),
         (["--tie-tolerance", "nan"], "--tie-tolerance"),
         (["--min-local-cloaking", "-1"], "--min-local-cloaking"),

@@ -97,6 +97,29 @@ def test_a_variable_of_what_the_command_line_gives_need_not_be_set(toml, monkeyp
     assert parse([*toml('output = "${NOT_THERE}"\n'), *BARE]).output == "c"
 
 
+def test_a_variable_of_what_the_report_overrules_need_not_be_set(toml, monkeypatch):
+    monkeypatch.delenv("NOT_THERE", raising=False)
+    text = 'output = "${NOT_THERE}/x"\n[reports.a]\noriginals = "o"\navatars = "a"\noutput = "/r"\n'
+    assert parse([*toml(text), "--report", "a"]).output == "/r"
+
+
+def test_a_key_that_fell_under_the_settings_of_spark_is_refused(toml):
+    [problem] = problems([*toml('[conf]\n"spark.a" = 1\nmin_local_cloaking = 1000\n'), *BARE])
+    assert "'min_local_cloaking' is no setting of Spark's" in problem
+    assert "above the first [table]" in problem
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[report.a]\noriginals = "o"\n', "did you mean [reports.a] by [report.a]?"),
+        ("[reports.a.jdbc.x]\n", "unknown key 'jdbc'; keys are the long options"),
+    ],
+)
+def test_a_table_in_the_wrong_place_is_told(toml, text, said):
+    assert any(said in problem for problem in problems([*toml(text), *BARE, "--report", "a"]))
+
+
 def test_a_variable_that_is_not_set_is_named(toml, monkeypatch):
     monkeypatch.delenv("NOT_THERE", raising=False)
     assert "NOT_THERE" in problems([*toml('name = "${NOT_THERE}"\n'), *BARE])[0]
@@ -206,6 +229,15 @@ def test_what_is_wrong_with_a_block_is_told(toml, line, word):
         "jdbc:postgresql://user:hunter2@host/db",
         "jdbc:postgresql://host/db?user=a&password=hunter2",
         "jdbc:sqlserver://host;databaseName=a;password=hunter2",
+        "jdbc:oracle:thin:scott/hunter2@//db:1521/orcl",
+        "jdbc:oracle:thin:scott/hunter2@db:1521:sid",
+        "jdbc:mysql://(host=h,user=root,password=hunter2)/db",
+        "jdbc:mysql://address=(host=h)(user=root)(password=hunter2)/db",
+        "jdbc:db2://h:50000/db:password=hunter2;user=a;",
+        "jdbc:db2://h:50000/db:user=a;PWD=hunter2;",
+        "jdbc:teradata://host/USER=a,PASSWORD=hunter2",
+        "jdbc:postgresql://u:hunter2/x@h/db",
+        "jdbc:snowflake://h/?private_key_pwd=hunter2",
     ],
 )
 def test_a_password_in_an_address_is_refused_and_not_repeated(toml, url):

@@ -49,6 +49,26 @@ def test_both_strategies_give_the_counts_of_the_oracle(tmp_path):
         pd.testing.assert_frame_equal(found[list(expected)], expected)
 
 
+def test_counts_and_history_are_written_and_missing_tables_told_one_by_one(tmp_path):
+    code = """
+import sys
+from pyspark.sql import SparkSession
+from cloaking.command import main
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+folder, data = sys.argv[1:]
+tables = [f"--{side}=parquet:{data}/wine_{side}.parquet" for side in ("originals", "avatars")]
+kept = [f"--counts=csv:{folder}/counts", f"--history=parquet:{folder}/history", "--name=wine"]
+codes = [main([*tables, *kept, f"--run-date=2026-0{month}-01", f"--output={folder}/report", *more])
+         for month, more in ((1, []), (2, ["--overwrite"]))]
+codes.append(main(["--originals=nosuch", "--avatars=parquet:/nosuch", f"--output={folder}/report"]))
+print(codes, spark.read.parquet(f"{folder}/history").count())
+"""
+    done = run(code, tmp_path, DATA)
+    assert done.stdout.splitlines()[-1] == "[0, 0, 2] 2", done.stderr[-2_000:]
+    told = [line for line in done.stderr.splitlines() if line.startswith("local-cloaking:")]
+    assert ["originals 'nosuch'" in told[0], "avatars 'parquet:/nosuch'" in told[1]] == [True, True]
+
+
 def test_the_job_runs_against_a_remote_session(tmp_path):
     code = "import sys; from cloaking.command import main; sys.exit(main())"
     tables = [f"--{side}=parquet:{DATA}/wine_{side}.parquet" for side in ("originals", "avatars")]

@@ -18,6 +18,15 @@ def read(spark, csv):
     return table
 
 
+def test_what_is_written_is_read_back_to_the_last_blank_and_microsecond(spark, tmp_path):
+    times = [datetime.datetime(2026, 1, 1, 0, 0, 0, microsecond) for microsecond in (0, 1, 2, 999_999)]
+    rows = [(text, time, time) for text, time in zip(["a", "a ", " a", '"a,\n'], times, strict=True)]
+    table = spark.createDataFrame(rows, "k string, t timestamp, n timestamp_ntz")
+    csv_tables.write(table, str(tmp_path / "t"), "error")
+    back = csv_tables.read_back(spark, str(tmp_path / "t"), table.schema)
+    assert sorted(tuple(row) for row in back.collect()) == sorted(rows)
+
+
 def refused(read, content, **options):
     with pytest.raises(CloakingError) as caught:
         read(content, **options)

@@ -35,6 +35,16 @@ def test_a_key_of_two_columns_links_only_where_both_agree(spark):
     }  # fmt: skip
 
 
+def test_columns_that_the_files_are_partitioned_by_are_components_only_where_they_are_named(spark, tmp_path):
+    rows = spark.createDataFrame([(1, 0.5, 1, 7), (2, 1.5, 2, 7)], "id long, dim_1 double, site int, `a b` int")
+    rows.write.partitionBy("site", "a b").parquet(str(tmp_path / "t"))
+    rows.write.partitionBy("site").saveAsTable("partitioned_originals")
+    for table in (spark.read.parquet(str(tmp_path / "t")), spark.table("partitioned_originals").drop("a b")):
+        assert choose_components(table, ["id"], None, None) == (("dim_1",), [])
+        assert choose_components(table, ["id"], ["site"], None) == (("site",), [])
+    spark.sql("DROP TABLE partitioned_originals")
+
+
 @pytest.mark.parametrize(
     ("kind", "keys"),
     [

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from chispa import assert_df_equality
 
-from cloaking import CloakingError, local_cloaking
+from cloaking import CloakingError, local_cloaking, measure
 
 
 def line(spark, points, ids=None, **more):
@@ -113,6 +113,19 @@ def test_a_group_may_have_the_label_that_others_are_merged_under(spark):
     found = local_cloaking(originals, line(spark, range(360)), group_by="ward").summary
     assert sum(group.originals for group in found.groups.values()) == 360
     assert found.groups["a"].originals == 120
+
+
+def test_more_groups_than_are_told_apart_are_refused(spark, monkeypatch):
+    monkeypatch.setattr(measure, "GROUPS", 2)
+    wards = ["a"] * 100 + ["b"] * 100 + ["c"] * 100 + ["d"] * 50 + ["e"] * 50
+    originals = line(spark, range(400), ward=wards)
+    with pytest.raises(CloakingError, match="column 'ward' has over 2 groups"):
+        local_cloaking(originals, line(spark, range(400)), group_by="ward")
+    monkeypatch.setattr(measure, "GROUPS", 3)
+    found = local_cloaking(originals, line(spark, range(400)), group_by="ward").summary
+    assert {label: group.originals for label, group in found.groups.items()} == dict.fromkeys(
+        ["a", "b", "c", "(other)"], 100
+    )
 
 
 def test_a_numeric_group_is_no_component(spark):

@@ -2,7 +2,10 @@
 
 import os
 import stat
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -72,6 +75,26 @@ def test_no_java_at_all_is_one_line_and_exit_code_2(monkeypatch, tmp_path, capsy
     [line] = capsys.readouterr().err.splitlines()
     assert "Java 17" in line
     assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("spark.master=nonsense", "Spark does not start with these settings"),
+        ("spark.driver.memory=abc", "Spark does not start with these settings"),
+        ("spark.sql.shuffle.partitions=abc", "Spark does not take the value of spark.sql.shuffle.partitions"),
+    ],
+)
+def test_settings_that_spark_does_not_take_are_one_line(tmp_path, setting, said):
+    data = Path(__file__).parent / "data"
+    tables = [f"--{side}=parquet:{data}/wine_{side}.parquet" for side in ("originals", "avatars")]
+    tables += ["--output", str(tmp_path / "report")]
+    code = "import sys; from cloaking.command import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code, *tables, "--conf", setting], capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert said in done.stderr.splitlines()[-1]
 
 
 def test_spark_of_ones_own_takes_all_cores_and_at_most_half_of_the_memory():
