@@ -8,7 +8,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 
 from cloaking.errors import OutputError
-from cloaking.names import parts
+from cloaking.names import parts, quoted
 from cloaking.tables import FORMAT_AND_PATH
 
 _PATTERN = re.compile(r"[*?\[\]{}\\]")  # what Spark reads as a pattern of paths, though it writes it as it is
@@ -78,11 +78,24 @@ def check_files(spark: SparkSession, results: Mapping[str, str], read: Iterable[
             place = _folder(spark, match[2])
             hit = any(_within(file, place) for file in places)
         else:
-            hit = spark.catalog.tableExists(ref) and not files.isdisjoint(spark.table(ref).inputFiles())
+            name = catalog_name(ref, role)
+            hit = spark.catalog.tableExists(name) and not files.isdisjoint(spark.table(name).inputFiles())
         if hit:
             problems.append(_on_an_input(role, ref))
     if problems:
         raise OutputError(*problems)
+
+
+def catalog_name(ref: str, role: str) -> str:
+    """Return a catalog's table in the one form that SQL can take for nothing else: each part in backticks.
+
+    Raises:
+        OutputError: it is no name.
+    """
+    found = parts(ref)
+    if ".".join(found) != ref:
+        raise OutputError(f"{role} '{ref}': is no name of a table; write catalog.schema.table or format:path")
+    return ".".join(part if part.startswith("`") else quoted(part) for part in found)
 
 
 def local(spark: SparkSession, path: str) -> Path | None:

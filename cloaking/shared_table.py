@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 
 from cloaking.errors import InputError, OutputError
 from cloaking.names import alike, column, parts, quoted
-from cloaking.places import check_path
-from cloaking.stores import catalog_name, refuse, writing
+from cloaking.places import catalog_name, check_path
+from cloaking.stores import refuse, writing
 from cloaking.tables import FORMAT_AND_PATH, reading
 
 _NO_TABLE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")  # no folder, or an empty one

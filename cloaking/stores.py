@@ -14,7 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cloaking import csv_tables, places
 from cloaking.errors import OutputError
-from cloaking.names import parts, quoted
+from cloaking.names import parts
+from cloaking.places import catalog_name
 from cloaking.tables import FORMAT_AND_PATH, reason
 
 log = logging.getLogger(__name__)
@@ -114,18 +115,6 @@ def _save_as_table(table: DataFrame, name: str) -> None:
         with contextlib.suppress(PySparkException, Py4JError, OSError):  # what failed before is what is told
             if spark.catalog.tableExists(name):
                 spark.sql(f"DROP TABLE IF EXISTS {temporary}")
-
-
-def catalog_name(ref: str, role: str) -> str:
-    """Return a catalog's table in the one form that SQL can take for nothing else: each part in backticks.
-
-    Raises:
-        OutputError: it is no name.
-    """
-    found = parts(ref)
-    if ".".join(found) != ref:
-        raise OutputError(f"{role} '{ref}': is no name of a table; write catalog.schema.table or format:path")
-    return ".".join(part if part.startswith("`") else quoted(part) for part in found)
 
 
 def refuse(kind: str, kinds: Collection[str], label: str) -> None:
