@@ -185,7 +185,7 @@ def test_a_group_is_drawn_with_its_rate_and_its_size():
 def test_names_that_would_look_alike_are_told_apart():
     centres = [f"Centre hospitalier universitaire de la region {letter}, France" for letter in "ABC"]
     found = texts(charts.groups(grouped([*centres, "north"]), "centre"))
-    assert {"…A…", "…B…", "…C…", "north"} <= set(found)
+    assert {"…region A…", "…region B…", "…region C…", "north"} <= set(found)
     nested = [f"{'x' * 60}{middle}{'y' * 60}" for middle in ("", "one", "two")]
     found = texts(charts.groups(grouped(nested), "centre"))
     assert {"……", "…one…", "…two…"} <= set(found)

@@ -20,6 +20,7 @@ _MARKED_RUNS = 40  # with more than these, only runs that failed are marked
 _RUNS_SAID = 24  # how many of the last runs a screen reader reads
 _LOG_FROM = 30  # a history that spans more than this many times its median is drawn on a log axis
 _GROUP_NAME = 150  # points
+_CONTEXT = 8  # characters of what names share that are left before what tells them apart
 _ROW = (16, 34)  # points, the least and the most height of a group
 _LEAST_K_AXIS = 10  # the least k that the axis of the curve reaches to
 
@@ -211,6 +212,8 @@ def _told_apart(labels: Sequence[str]) -> list[str]:
         alike = [labels[place] for place in places]
         head = _shared(alike)
         tail = _shared([label[head:][::-1] for label in alike])
+        word = alike[0].rfind(" ", 0, max(head - _CONTEXT + 1, 0)) + 1
+        head = word if 0 < head - word <= 2 * _CONTEXT else head  # from a word on, if one begins near
         for place, label in zip(places, alike, strict=True):
             names[place] = canvas.fit(f"…{label[head : len(label) - tail]}…", _GROUP_NAME)
     if len(set(names)) < len(names):
