@@ -35,24 +35,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
     """Measure, and write counts, history, page and report.json in this order; the last means that the run is whole."""
-    from cloaking import files, history, inputs, places, report, stores, tables
+    from cloaking import files, history, report, stores, tables
     from cloaking.measure import measure
 
     laps = {"session": time.monotonic()}
-    read = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
-    kept = {"counts": settings.counts, "history": settings.history}
-    results = {role: ref for role, ref in kept.items() if ref is not None}
-    places.check_apart(spark, results, read, settings.output)
-    if settings.counts is not None:
-        stores.check_new(spark, settings.counts, "counts", settings.overwrite)
-    if settings.output is not None and not settings.dry_run:
-        files.check(settings.output)
-    past = history.past(spark, settings.history, _name(settings)) if settings.history is not None else ()
-    with tables.reading("originals or avatars"):
-        sources = inputs.read(spark, settings)
-        places.check_files(spark, results, sources.all)
-        plan = _plan(settings, sources)
-    _check_groups(settings, plan)
+    past, sources, plan = _checked(spark, settings)
     laps["checks"] = time.monotonic()
     for notice in plan.rows.warnings:
         log.warning("%s: %s", notice.code, notice.message)
@@ -94,6 +81,28 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
     return NOT_MET if run.verdict == "fail" else DONE
 
 
+def _checked(spark: "SparkSession", settings: Settings) -> tuple[tuple[PastRun, ...], "Inputs", "Plan"]:
+    """Return the past runs, the tables and what is to be counted, all that can be wrong with them being right."""
+    from cloaking import files, history, inputs, places, stores, tables
+
+    read = [ref for ref in (settings.originals, settings.avatars, settings.link) if ref is not None]
+    kept = {"counts": settings.counts, "history": settings.history}
+    results = {role: ref for role, ref in kept.items() if ref is not None}
+    places.check_apart(spark, results, read, settings.output)
+    if settings.counts is not None:
+        stores.check_new(spark, settings.counts, "counts", settings.overwrite)
+    if settings.output is not None and not settings.dry_run:
+        files.check(settings.output)
+    past = history.past(spark, settings.history, _name(settings)) if settings.history is not None else ()
+    with tables.reading("originals or avatars"):
+        sources = inputs.read(spark, settings)
+    places.check_files(spark, results, sources.all)
+    with tables.reading("originals or avatars"):
+        plan = _plan(settings, sources)
+    _check_groups(settings, plan)
+    return past, sources, plan
+
+
 def _page(run: Run, past: Sequence[PastRun]) -> str | None:
     """Draw the page; without what draws it, say so and return None."""
     from cloaking import report
@@ -124,7 +133,9 @@ def _plan(settings: Settings, tables: "Inputs") -> "Plan":
         at_least=settings.at_least,
     )
     labels = (f"originals '{settings.originals}'", f"avatars '{settings.avatars}'", f"link '{settings.link}'")
-    return prepare(tables.originals, tables.avatars, options, link=tables.link, labels=labels)
+    return prepare(
+        tables.originals, tables.avatars, options, link=tables.link, labels=labels, partitions=tables.partitions
+    )
 
 
 def _check_groups(settings: Settings, plan: "Plan") -> None:

@@ -20,7 +20,8 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUANTILE = re.compile(r"quantile_(0?\.\d+)")
 # user:password@host, Oracle's user/password@host, or a key in one of the ways in which drivers set what follows
 _URL_SECRET = re.compile(
-    r"//[^@\s]*:[^@\s]*@|^jdbc:oracle:\w+:[^@]*/[^@]*@|[?&;:,(/]\s*[\w.-]*(passw|pwd|secret|token|credential)[\w.-]*\s*=",
+    r"//[^@\s?;]*:[^@\s?;]*@|^jdbc:oracle:\w+:[^@]*/[^@]+@"
+    r"|[?&;:,(/]\s*[\w.-]*(passw(or)?d?|pwd|secret|token|credentials?)\s*=",
     re.IGNORECASE,
 )
 METRICS = ("local_cloaking", *RATES)

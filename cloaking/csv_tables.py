@@ -116,7 +116,7 @@ def _numeric_columns(
 
     A column of some numbers, or of what is nearly one, is refused: as text it would silently be no component.
     """
-    names = [name for name in everything if name not in text]
+    names = [name for name in everything if not alike(name, [*text])]
     patterns = {"good": f"{_NUMBER}|{_NOT_FINITE}", "nearly": f"{_NEARLY}|{_NOT_FINITE}"}
     row = table.agg(
         F.count(F.lit(1)).alias("rows"),

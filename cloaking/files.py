@@ -12,7 +12,7 @@ from cloaking.errors import InputError, OutputError
 
 
 def check(folder: str) -> None:
-    """Try that a folder takes files, before anything is computed for it; nothing stays of the attempt.
+    """Try that a folder takes files, before anything is computed for it; the attempt is removed again.
 
     Raises:
         OutputError: the folder cannot be made, or takes no file.

@@ -19,6 +19,7 @@ class Inputs:
     avatars: DataFrame
     link: DataFrame | None
     model: Model | None
+    partitions: tuple[str, ...] = ()  # columns of the originals that are components only where they are named
 
     @property
     def all(self) -> tuple[DataFrame, ...]:
@@ -55,7 +56,9 @@ def read(spark: SparkSession, settings: Settings) -> Inputs:
         link_csv = tables.is_csv(str(settings.link))
         originals, link = tables.match_key_types(originals, key, csv[0], link, (ORIGINAL_ID,), link_csv)
         avatars, link = tables.match_key_types(avatars, own_ids(avatars, key), csv[1], link, (AVATAR_ID,), link_csv)
-    return Inputs(originals, avatars, link, model)
+    chosen = settings.components is not None or model is not None
+    partitions = () if chosen else tables.partition_columns(spark, settings.originals, originals)
+    return Inputs(originals, avatars, link, model, partitions)
 
 
 def _both(spark: SparkSession, settings: Settings) -> tuple[DataFrame, DataFrame]:

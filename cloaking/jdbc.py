@@ -78,11 +78,12 @@ def _reason(error: Exception, connection: Connection, driver: str | None) -> str
             f"there is no JDBC driver {name}; give its jar by --conf spark.jars=/path/driver.jar (before Spark starts)"
         )
     state = ""
-    cause = getattr(error, "java_exception", None) or getattr(error, "_origin", None)  # Py4J's, or Spark's own
+    # Py4J's, or Spark's own; under Spark Connect there is none
+    cause = origin = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while cause is not None and not state:
         state = str(cause.getSQLState() or "") if hasattr(cause, "getSQLState") and _is_sql(cause) else ""
         cause = cause.getCause()
-    if not state and connection.partition_column is not None:
+    if origin is not None and not state and connection.partition_column is not None:
         return "not in these parts; look at partition_column, lower_bound and upper_bound"
     known = _STATES.get(state[:2])
     return f"{known} (SQLSTATE {state})" if known else f"the database refused (SQLSTATE {state or 'unknown'})"

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -51,13 +50,12 @@ def choose_components(
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the components to measure over, and what is wrong with the choice.
 
-    Unless named they are the numeric columns of the originals without those set `apart` (keys and group), those that
-    the files are partitioned by and the row index that pandas leaves in its files, numbered names in the order of their
-    numbers; `ncp` takes the first.
+    Unless named they are the numeric columns of the originals without those set `apart` (keys, group, partitions) and
+    without the row index that pandas leaves in its files, numbered names in the order of their numbers; `ncp` takes the
+    first.
     """
     if components is None:
         numeric = [field.name for field in originals.schema if isinstance(field.dataType, NumericType)]
-        apart = [*apart, *_partitions(originals)]
         components = in_order([n for n in numeric if not alike(n, apart) and not n.startswith(PANDAS_INDEX)])
         if not components:
             return (), [f"{label}: no numeric column is left as a component; name them with --components"]
@@ -67,7 +65,9 @@ def choose_components(
 
 
 def own_ids(avatars: DataFrame, key: Sequence[str]) -> tuple[str, ...]:
-    """Return the column of the avatars' own ids, which a link table refers to: `avatar_id`, else that of the key."""
+    """Return the column of the avatars' own ids, which a link table refers to: that of the key, else `avatar_id`."""
+    if all(alike(name, avatars.columns) for name in key):
+        return tuple(key)
     return tuple(alike(AVATAR_ID, avatars.columns)[:1]) or tuple(key)
 
 
@@ -126,12 +126,6 @@ def merge_small_groups(sizes: Mapping[str, int]) -> tuple[list[str], bool]:
     while merged and rest < SMALLEST_GROUP and alone:
         rest += sizes[alone.pop()]
     return alone, merged
-
-
-def _partitions(table: DataFrame) -> list[str]:
-    """Return the names that the folders of the table's files give as NAME=VALUE."""
-    folders = {unquote(file).rpartition("/")[0] for file in table.inputFiles()}
-    return sorted({part.partition("=")[0] for folder in folders for part in folder.split("/") if "=" in part})
 
 
 def _group_number(group: str, numbers: Mapping[str, int]) -> Column:

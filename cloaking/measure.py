@@ -139,8 +139,8 @@ def local_cloaking(
         avatars: one row per avatar: the key of the original it was made from, and its coordinates.
         id: the originals' key, one or more columns; the avatars carry it too.
         made_from: the avatars' columns that hold that key, where they are called otherwise.
-        link: a table `original_id`, `avatar_id`, one to one, where the avatars have ids of their own: in their column
-            `avatar_id`, or else in one named like the key.
+        link: a table `original_id`, `avatar_id`, one to one, where the avatars have ids of their own: in a column
+            named like the key, or else in `avatar_id`.
         components: the columns to take distances over; unless given, the numeric columns of the originals.
         ncp: take the first ncp of the components.
         group_by: a column of the originals; the figures are given per group too.
@@ -183,13 +183,15 @@ def prepare(
     *,
     link: DataFrame | None = None,
     labels: tuple[str, str, str] = ("originals", "avatars", "link"),
+    partitions: Sequence[str] = (),
 ) -> Plan:
     """Link and check the tables as `local_cloaking` does, without computing a distance.
 
-    `labels` is what messages call the originals, the avatars and the link table.
+    `labels` is what messages call the originals, the avatars and the link table; `partitions` are columns of the
+    originals that are components only where they are named.
     """
     key, avatars_key = options.id, options.made_from or options.id
-    apart = [*key, *([options.group_by] if options.group_by is not None else [])]
+    apart = [*key, *partitions, *([options.group_by] if options.group_by is not None else [])]
     chosen, problems = linking.choose_components(originals, apart, options.components, options.ncp, labels[0])
     if link is not None:
         avatars_key = linking.own_ids(avatars, key)
@@ -290,9 +292,9 @@ def _groups(originals: DataFrame, group_by: str, label: str) -> dict[int, str]:
     counted = originals.groupBy(linking.group_label(group_by).alias("label")).count()
     large = (F.col("count") >= SMALLEST_GROUP) & (F.col("label") != OTHER_GROUPS)
     known = F.when(large, F.col("label")).otherwise(OTHER_GROUPS).alias("label")
-    rows = counted.groupBy(known).agg(F.sum("count").alias("count")).limit(GROUPS + 2).collect()  # never millions
+    rows = counted.groupBy(known).agg(F.sum("count").alias("count")).limit(GROUPS + 3).collect()  # never millions
     alone, merged = linking.merge_small_groups({row["label"]: row["count"] for row in rows})
     if len(alone) > GROUPS:
-        raise InputError(f"{label}: column '{group_by}' has over {GROUPS:,} groups, more than are told apart")
+        raise InputError(f"{label}: column '{group_by}' has more than the {GROUPS:,} groups that are told apart")
     labels = [*alone, *([OTHER_GROUPS] if merged else [])]
     return dict(enumerate(labels, start=1))

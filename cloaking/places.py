@@ -14,6 +14,7 @@ from cloaking.tables import FORMAT_AND_PATH
 _PATTERN = re.compile(r"[*?\[\]{}\\]")  # what Spark reads as a pattern of paths, though it writes it as it is
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 _ADDRESS = re.compile(r"(?:([a-z][a-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
+_CLUSTERS_OWN = {"", "file", "hdfs", "dbfs"}  # what a path without a scheme may be
 _TABLE = "table"  # the store of names in a catalog
 
 Place = tuple[str, str, tuple[str, ...]]  # the store's scheme, its host or bucket, the folders or the parts of a name
@@ -53,7 +54,8 @@ def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collect
                 problems.append(f"{role} '{ref}': lies on the {other_role}; name another place")
         written[role] = place
     if folder is not None:
-        place = _folder(spark, folder)
+        on_disk = "://" not in folder  # whatever the cluster's own store is
+        place = ("file", "", Path(folder).resolve().parts) if on_disk else _folder(spark, folder)
         if any(_within(place, other) for other in read):
             problems.append(f"--output {folder}: lies in one of the tables to read; name another folder")
         for role, other in written.items():
@@ -64,11 +66,15 @@ def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collect
 
 
 def check_files(spark: SparkSession, results: Mapping[str, str], read: Iterable[DataFrame]) -> None:
-    """Refuse tables that lie on files of the inputs, whatever both are called: patterns, views, a table's location.
+    """Refuse tables that lie on files of the inputs by another name: a pattern, a view, a table's location.
+
+    It sees the inputs that Spark reads from files itself; a table of Iceberg or of a database has none.
 
     Raises:
         OutputError: with a line per result.
     """
+    if not results:
+        return
     files = {file for table in read for file in table.inputFiles()}
     places = [_folder(spark, unquote(file)) for file in files]
     problems = []
@@ -128,11 +134,12 @@ def _folder(spark: SparkSession, path: str) -> Place:
 
 
 def _within(place: Place, other: Place) -> bool:
-    """Tell whether a place is the other one or lies in it; a store that is not named may be any."""
-    if _TABLE in (place[0], other[0]) and place[0] != other[0]:
-        return False
-    same_store = all(one == another or "" in (one, another) for one, another in zip(place[:2], other[:2], strict=True))
-    return same_store and place[2][: len(other[2])] == other[2]
+    """Tell whether a place is the other one or, of folders, lies in it."""
+    if place[0] == _TABLE:
+        return place == other
+    stores, hosts = {place[0], other[0]}, {place[1], other[1]}
+    same_store = len(stores) == 1 or ("" in stores and stores <= _CLUSTERS_OWN)
+    return same_store and len(hosts - {""}) <= 1 and place[2][: len(other[2])] == other[2]
 
 
 def _on_an_input(role: str, ref: str) -> str:

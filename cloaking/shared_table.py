@@ -39,20 +39,20 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
     if match is not None:
         refuse(match[1], ("jdbc", "csv", "text"), label)
         check_path(match[2], label)
-        found = _folder(spark, match[1], match[2], label)
-        one_by_one = found is not None and _in_folders(found, keys)
+        found = _at_path(spark, match[1], match[2], label)
+        parted = found is not None and _in_folders(found, keys)
     else:
         name = catalog_name(ref, role)
         with reading(label, everything=True):
             found = spark.table(name) if spark.catalog.tableExists(name) else None
-        one_by_one = found is not None and _replaces(spark, name, keys)
+        parted = found is not None and _partitioned(spark, name, keys)
     if found is None:
         return None
     missing = [name for name in schema.names if not alike(name, found.columns)]
     if missing:
         raise InputError(f"{label}: is another table, without the columns {', '.join(missing)}; name a new one")
-    if not one_by_one:
-        raise OutputError(_not_replaceable(label, keys))
+    if not parted:
+        raise OutputError(_not_partitioned(label, keys))
     if match is not None:  # by the schema, since partitions would give a name like 007 another type
         found = spark.read.format(match[1]).schema(schema).load(match[2])
     return found.select(*schema.names)
@@ -86,16 +86,16 @@ def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None
         there = spark.table(name).schema
         kept = [column(one.name) if alike(one.name, row.columns) else F.lit(None).cast(one.dataType) for one in there]
         filled = row.select(*(one.alias(field.name) for one, field in zip(kept, there, strict=True)))
+        if not _partitioned(spark, name, tuple(key)):
+            raise OutputError(_not_partitioned(label, tuple(key)))
         if _replaces_by_condition(spark, name, tuple(key)):
             filled.writeTo(name).overwrite(_equal({alike(one, filled.columns)[0]: value for one, value in key.items()}))
-        elif _partitioned(spark, name, tuple(key)):
+        else:
             with _one_by_one(spark):
                 filled.write.insertInto(name, overwrite=True)
-        else:
-            raise OutputError(_not_replaceable(label, tuple(key)))
 
 
-def _folder(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame | None:
+def _at_path(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame | None:
     with reading(label, everything=True):
         try:
             found = spark.read.format(kind).load(path)
@@ -113,10 +113,6 @@ def _in_folders(table: DataFrame, keys: tuple[str, ...]) -> bool:
     return all([folder.partition("=")[0] for folder in folders] == [*keys] for folders in above)
 
 
-def _replaces(spark: SparkSession, name: str, keys: tuple[str, ...]) -> bool:
-    return _partitioned(spark, name, keys) or _replaces_by_condition(spark, name, keys)
-
-
 def _partitioned(spark: SparkSession, name: str, keys: tuple[str, ...]) -> bool:
     """Tell whether the table has partitions by these keys and no others."""
     by = [one.name.lower() for one in spark.catalog.listColumns(name) if one.isPartition]
@@ -130,11 +126,9 @@ def _replaces_by_condition(spark: SparkSession, name: str, keys: tuple[str, ...]
     return plan is not None and not any(word in str(plan[0]) for word in _NO_PLAN)
 
 
-def _not_replaceable(label: str, keys: tuple[str, ...]) -> str:
-    return (
-        f"{label}: neither has partitions by {' and '.join(keys)} nor a format that replaces single rows, so that "
-        "others would be lost; name a new table"
-    )
+def _not_partitioned(label: str, keys: tuple[str, ...]) -> str:
+    by = " and ".join(keys)
+    return f"{label}: is not partitioned by {by}, so that rows of others would be lost; name a new table"
 
 
 def _create(spark: SparkSession, name: str, schema: StructType, keys: tuple[str, ...]) -> None:

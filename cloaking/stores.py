@@ -21,7 +21,13 @@ from cloaking.tables import FORMAT_AND_PATH, reason
 log = logging.getLogger(__name__)
 
 _VIEWS = ("VIEW", "TEMPORARY")
-_STORES = ("java.io.", "java.nio.", "org.apache.hadoop.")  # where the errors of stores come from
+_STORES = (
+    "java.io.",
+    "java.nio.",
+    "org.apache.hadoop.",
+    "org.apache.iceberg.",
+    "io.delta.",
+)  # where the errors of stores come from
 _FULL = re.compile(r"Exception: (No space left on device|Disk quota exceeded)$", re.MULTILINE)
 
 

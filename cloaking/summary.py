@@ -123,7 +123,8 @@ def _levels(avatars: int, wanted: Sequence[int]) -> list[int]:
     """Return the k, rising, to count originals with at least k for: each up to 10, six a decade, those wanted."""
     tens = (10**power for power in range(1, len(str(avatars))))
     steps = (ten * step // 10 for ten in tens for step in (10, 15, 20, 30, 50, 70))
-    return sorted({*wanted, *range(1, 11), *(low for low, _ in CLASSES if low), *(k for k in steps if k < avatars)})
+    reachable = (k for k in wanted if k < avatars)
+    return sorted({*reachable, *range(1, 11), *(low for low, _ in CLASSES if low), *(k for k in steps if k < avatars)})
 
 
 def _summary(

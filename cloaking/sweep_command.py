@@ -78,7 +78,7 @@ def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "
     label = f"originals '{settings.originals}'"
     table = tables.read(spark, settings.originals, "originals", where=settings.where, text=settings.id)
     with tables.reading(label):
-        components = _components(table, settings, label)
+        components = _components(table, settings, label, tables.partition_columns(spark, settings.originals, table))
         rows = table.count()
         problems = [f"{label}: {problem}" for problem in sweep.refusals(rows, settings.k)]
         if problems:
@@ -98,7 +98,7 @@ def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "
     return components, points
 
 
-def _components(table: "DataFrame", settings: Settings, label: str) -> tuple[str, ...]:
+def _components(table: "DataFrame", settings: Settings, label: str, partitions: Sequence[str]) -> tuple[str, ...]:
     """Return the components to measure over.
 
     Unless they are named the key has to be there: where it has another name, its numbers would pass for a component.
@@ -117,7 +117,9 @@ def _components(table: "DataFrame", settings: Settings, label: str) -> tuple[str
                 for name in missing
             )
         )
-    components, problems = linking.choose_components(table, settings.id, settings.components, settings.ncp, label)
+    components, problems = linking.choose_components(
+        table, (*settings.id, *partitions), settings.components, settings.ncp, label
+    )
     problems = [*problems, *checks.alone(schemas.Side(table, label, settings.id), components)]
     if problems:
         raise InputError(*problems)

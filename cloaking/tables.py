@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
@@ -22,6 +23,7 @@ FORMAT_AND_PATH = re.compile(r"([a-z][a-z0-9_]*):(.+)", re.DOTALL)
 # Spark's error classes that speak of a user's table or condition, met only once the rows are read.
 _READING = re.compile(r"FAILED_READ_FILE|CANNOT_|CAST_|DIVIDE_BY_ZERO|PARQUET|MALFORMED|INVALID_|_LEGACY_ERROR_TEMP_2")
 _METADATA = "_metadata"  # where Spark keeps what it knows of a file's row
+_FOLDER = re.compile(r"(?:^|(?<=/))([^/=]+)=")
 _TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`(.+?)`")
 
 
@@ -76,6 +78,19 @@ def read(
         kept = table.where(where)
         _ = kept.schema
         return kept
+
+
+def partition_columns(spark: SparkSession, ref: str, table: DataFrame) -> tuple[str, ...]:
+    """Return the columns that the table gets from its layout: partitions of a catalog's table, or folders NAME=VALUE.
+
+    Folders that the reference itself names give no columns.
+    """
+    match = FORMAT_AND_PATH.fullmatch(ref)
+    if match is None:
+        return tuple(one.name for one in spark.catalog.listColumns(ref) if one.isPartition)
+    named = set(_FOLDER.findall(match[2]))
+    folders = {unquote(file).rpartition("/")[0] for file in table.inputFiles()}
+    return tuple(sorted({name for folder in folders for name in _FOLDER.findall(folder)} - named))
 
 
 def match_key_types(

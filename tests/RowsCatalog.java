@@ -34,7 +34,7 @@ import org.apache.spark.sql.sources.TableScan;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A catalog in memory whose tables replace rows by a condition, the way Delta and Iceberg answer Spark. */
+/** A catalog in memory whose tables replace the rows of a condition, as Spark asks of Delta and Iceberg. */
 public class RowsCatalog implements TableCatalog {
   private final Map<Identifier, RowsTable> tables = new ConcurrentHashMap<>();
   private String name;

@@ -609,7 +609,7 @@ BAD = {
             "--where ' '": "--where | empty",
             "--overwrite": "--overwrite | --counts",
             "--compare-last 0.2": "--compare-last | --history",
-            "--compare-last 20 --history parquet:{}/h": "--compare-last | 0 to 1",
+            "--compare-last 20 --history parquet:{}/h": "--compare-last | 0 to below 1",
             "--conf spark.a": "--conf | KEY=VALUE",
             "--report a": "--report | --config",
             "--nonsense": "--nonsense | --help",

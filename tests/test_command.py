@@ -199,6 +199,15 @@ def test_counts_are_removed_where_a_later_step_fails(command, pair, tmp_path, ki
     assert not spark.catalog.tableExists("counts_of_a_failed_run")
 
 
+def test_a_column_that_the_tables_are_partitioned_by_is_a_component_only_where_it_is_named(command, tmp_path, spark):
+    for name, columns in (("o", ORIGINALS), ("a", {key: AVATARS[key] for key in ORIGINALS})):
+        rows = spark.createDataFrame(pd.DataFrame(columns)).selectExpr("*", "id % 2 AS site")
+        rows.write.partitionBy("site").parquet(str(tmp_path / "run" / "x=5" / name))
+    pair = [f"--{side}=parquet:{tmp_path}/run/x=5/{side[0]}" for side in ("originals", "avatars")]
+    assert command(*pair).report["components"] == ["x"]
+    assert command(*pair, "--components", "x,site").report["components"] == ["x", "site"]
+
+
 def test_each_rule_is_told_with_its_operator_and_what_was_measured(command, pair, caplog):
     command(*pair, "--min-local-cloaking", "0.5", "--min-hidden-rate", "37.6")
     told = [(record.levelname, record.message) for record in caplog.records if record.message.startswith("gate ")]

@@ -246,6 +246,23 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(toml, url):
     assert "hunter2" not in problem
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:hive2://host:10000/db;principal=hive/_HOST@REALM",
+        "jdbc:oracle:thin:/@alias",
+        "jdbc:oracle:thin:@//db:1521/orcl",
+        "jdbc:postgresql://srv:5432/db?user=admin@srv",
+        "jdbc:sqlserver://host:1433;databaseName=a;user=a@s;encrypt=true",
+        "jdbc:mysql://host:3306/db?passwordCharacterEncoding=utf8",
+        "jdbc:redshift:iam://host:5439/db?AwsCredentialsProviderClass=x.Y",
+    ],
+)
+def test_an_address_without_a_password_passes_for_a_database(toml, url):
+    settings = parse([*toml(DATABASE.replace("jdbc:postgresql://host:5432/clinic", url)), *FROM_DATABASE])
+    assert {block.url for block in settings.jdbc.values()} == {url}
+
+
 @pytest.mark.parametrize("option", ["--originals", "--avatars", "--link", "--output", "--counts", "--history"])
 @pytest.mark.parametrize(
     "address",

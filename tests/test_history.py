@@ -28,8 +28,8 @@ def ref(request, spark, tmp_path):
         columns = ", ".join(
             f"{one.name.upper()} {one.dataType.simpleString()}" for one in reversed(history.SCHEMA.fields)
         )
-        layout = "USING orc PARTITIONED BY (run_date, name)" if kind == "table" else ""
-        spark.sql(f"CREATE TABLE {name} (remark string, {columns}) {layout}")
+        using = "USING orc" if kind == "table" else ""
+        spark.sql(f"CREATE TABLE {name} (remark string, {columns}) {using} PARTITIONED BY (run_date, name)")
     yield name
     spark.sql(f"DROP TABLE IF EXISTS {name}")
 

@@ -35,14 +35,13 @@ def test_a_key_of_two_columns_links_only_where_both_agree(spark):
     }  # fmt: skip
 
 
-def test_columns_that_the_files_are_partitioned_by_are_components_only_where_they_are_named(spark, tmp_path):
-    rows = spark.createDataFrame([(1, 0.5, 1, 7), (2, 1.5, 2, 7)], "id long, dim_1 double, site int, `a b` int")
-    rows.write.partitionBy("site", "a b").parquet(str(tmp_path / "t"))
-    rows.write.partitionBy("site").saveAsTable("partitioned_originals")
-    for table in (spark.read.parquet(str(tmp_path / "t")), spark.table("partitioned_originals").drop("a b")):
-        assert choose_components(table, ["id"], None, None) == (("dim_1",), [])
-        assert choose_components(table, ["id"], ["site"], None) == (("site",), [])
-    spark.sql("DROP TABLE partitioned_originals")
+def test_the_ids_of_avatars_of_their_own_are_under_the_name_of_the_key_or_in_avatar_id(spark):
+    def found(*names):
+        return linking.own_ids(spark.createDataFrame([], ", ".join(f"{name} long" for name in names)), ("id",))
+
+    assert found("id", "x") == found("id", "avatar_id") == found("x") == ("id",)
+    assert found("avatar_id", "x") == ("avatar_id",)
+    assert found("Avatar_ID", "x") == ("Avatar_ID",)
 
 
 @pytest.mark.parametrize(

@@ -43,10 +43,11 @@ def test_a_result_on_an_input_is_refused_by_its_name(spark, read, result):
         ("parquet:s3a://bucket/patients", "parquet:s3://other/patients"),
         ("parquet:hdfs:///data/patients", "parquet:s3://data/patients"),
         ("spark_catalog.default.x", "parquet:/spark_catalog/default/x"),
+        ("lake.gold.patients", "lake.gold.patients.counts"),
     ],
 )
 def test_a_result_beside_an_input_passes(spark, read, result):
-    places.check_apart(spark, {"counts": result}, [read], "/reports")
+    places.check_apart(spark, {"counts": result}, [read, "parquet:s3://bucket/reports"], "/reports")
 
 
 def test_results_on_each_other_and_a_report_within_a_table_are_refused(spark):

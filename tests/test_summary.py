@@ -77,7 +77,7 @@ def test_how_many_have_at_least_k_is_counted_at_each_k_up_to_10_then_at_six_a_de
     assert list(found) == sorted(found)
     assert summarised(spark, [2, 2], [0, 0]).at_least == ((1, 2), (2, 2))
     asked = summarised(
-        spark, [0, 3, 15, 29, 29, 150, 1000, 1000], [0] * 8, avatars=1001, at_least=(29, 12, 3, 31, 2000)
+        spark, [0, 3, 15, 29, 29, 150, 1000, 1000], [0] * 8, avatars=1001, at_least=(29, 12, 3, 31, 10**19)
     )
     assert dict(asked.at_least) == dict(found) | {29: 5, 12: 6, 31: 3}
     assert summarised(spark, [0], [0]).at_least == ()

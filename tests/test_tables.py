@@ -48,6 +48,21 @@ def test_a_table_that_cannot_be_read_is_named(spark, ref):
     assert "\n" not in problem
 
 
+def test_the_columns_that_a_table_is_partitioned_by_are_known(spark, tmp_path):
+    rows = spark.createDataFrame([(1, 0.5, 1, 7), (2, 1.5, 2, 7)], "id long, dim_1 double, site int, `a b` int")
+    rows.write.partitionBy("site", "a b").parquet(str(tmp_path / "t"))
+    rows.write.partitionBy("site").saveAsTable("partitioned_rows")
+
+    def found(ref):
+        return tables.partition_columns(spark, ref, tables.read(spark, ref, "originals"))
+
+    assert found(f"parquet:{tmp_path}/t") == ("a b", "site")
+    assert found(f"parquet:{tmp_path}/t/site=1") == ("a b",)
+    assert found(f"parquet:{tmp_path}/t/site=*/a b=7") == ()
+    assert found("partitioned_rows") == ("site",)
+    spark.sql("DROP TABLE partitioned_rows")
+
+
 def test_a_file_of_another_format_is_refused(spark, tmp_path):
     (tmp_path / "text.parquet").write_text("secret")
     with pytest.raises(InputError, match="originals") as caught:

@@ -233,7 +233,7 @@ def test_tables_of_a_metastore_are_measured_written_and_kept_in_a_history(metast
 
 
 def test_two_reports_at_once_keep_both_rows_in_a_history_that_neither_found(metastore, tmp_path):
-    _, settings = metastore
+    settings = metastore[1] | {f"spark.hadoop.hive.metastore.{what}.retries": "3" for what in ("failure", "connect")}
     started = []
     for name in ("wine", "staff"):
         argv = [*WINE, "--history", "both_history", "--name", name, "--output", f"report-{name}"]

@@ -261,5 +261,6 @@ def _print_size(run: SweepRun, rows: int, command: str) -> float:
     components = ", ".join(run.components[:COMPONENTS_NAMED])
     facts = [run.inputs[0][0] + str(run.parameters.get("where", "")), components, run.method, command]
     lines, name_lines = sum(-(-len(text) // 108) for text in facts), -(-len(run.name) // 45)
-    height = 34 + 2.9 * max(rows, 7.5) + 1.15 * lines + 1.9 * name_lines  # up to 7 rows, the text beside is higher
+    height = 34 + 2.9 * max(rows, 9.5) + 1.15 * lines + 1.9 * name_lines  # up to 9 rows, the text beside is higher
+    height += 4 if run.parameters.get("where") else 0  # the warning
     return round(min(max((_SHEET - _CHARTS) / height, _PRINT[0]), _PRINT[1]), 2)
