@@ -59,8 +59,15 @@ def test_results_on_each_other_and_a_report_within_a_table_are_refused(spark):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("read", ["folder", "pattern", "catalog", "view", "link"])
-@pytest.mark.parametrize("result", ["parquet:{}", "orc:file:{}", "parquet:{}/..", "placed"])
+@pytest.mark.parametrize(
+    ("read", "result"),
+    [
+        (read, result)
+        for read in ("folder", "pattern", "catalog", "view", "link")
+        for result in ("parquet:{}", "orc:file:{}", "parquet:{}/..", "placed")
+        if (read, result) != ("link", "placed")  # files read by a link have its name, and the catalog knows the other
+    ],
+)
 def test_a_result_on_the_files_of_an_input_is_refused_whatever_both_are_called(spark, table, read, result):
     if read == "link":
         (table.parent / "linked").symlink_to(table)
@@ -72,8 +79,6 @@ def test_a_result_on_the_files_of_an_input_is_refused_whatever_both_are_called(s
         "view": lambda: spark.table("seen"),
         "link": lambda: spark.read.parquet(str(table.parent / "linked")),
     }[read]()
-    if read == "link" and result == "placed":
-        pytest.skip("files read by a link have its name, and the catalog knows only the other")
     with pytest.raises(OutputError, match="lies on one of the tables to read"):
         places.check_files(spark, {"counts": result.format(table)}, [spark.range(1), found])
 
