@@ -16,7 +16,7 @@ from cloaking.figures import Notice, PastRun, Run, Summary
 from cloaking.tables import reading
 
 KEY = ("name", "run_date")
-_READS = 3  # another run may be replacing the very file that is about to be read
+_TRIES = 2  # before the last: another run may be replacing the very file that is about to be read
 _PAUSE = 1.0  # seconds
 SCHEMA = T.StructType(
     [
@@ -76,14 +76,12 @@ def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
         InputError: there is a table, and it cannot be read.
         OutputError: a format or a table that keeps no history.
     """
-    for left in reversed(range(_READS)):
+    for _ in range(_TRIES):
         try:
             return _past(spark, ref, name)
         except InputError:
-            if not left:
-                raise
             time.sleep(_PAUSE)
-    raise AssertionError
+    return _past(spark, ref, name)
 
 
 def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float | None) -> tuple[Notice, ...]:

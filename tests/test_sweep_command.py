@@ -269,8 +269,16 @@ def test_every_page_says_what_it_is_not(name):
         f"over ncp = {RUNS[name].ncp} component",
         "Both move with ncp",
         "The answer is for the k that were tried",
+        "The simulated avatars stay in the projected space",
     ):
         assert said in text
+
+
+def test_a_sweep_over_chosen_rows_says_that_a_sample_gives_too_high_figures():
+    warning = "If they are a sample of a larger table, these figures are too high for it"
+    run = RUNS["reached"]
+    assert warning not in text_of(to_html(replace(run, parameters={"originals": "t"})))
+    assert warning in text_of(to_html(replace(run, parameters={"originals": "t", "where": "id % 10 = 0"})))
 
 
 def test_the_page_shows_the_values_of_the_json():
