@@ -12,20 +12,18 @@ from cloaking.errors import InputError, OutputError
 
 
 def check(folder: str) -> None:
-    """Try that a folder takes files, before anything is computed for it; the attempt is removed again.
+    """Try that a folder takes files, or the nearest one above where it is not there; the file is removed again.
 
     Raises:
-        OutputError: the folder cannot be made, or takes no file.
+        OutputError: it takes none.
     """
-    with _writing(folder, "the folder"), contextlib.ExitStack() as undo:
+    with _writing(folder, "the folder"):
         store, base = _store(folder)
         if isinstance(store, fs.LocalFileSystem):
-            for missing in reversed([path for path in (Path(base), *Path(base).parents) if not path.exists()]):
-                missing.mkdir(exist_ok=True)
-                undo.callback(_remove_empty, missing)
+            base = str(next(path for path in (Path(base), *Path(base).parents) if path.exists()))
         attempt = f"{base}/.{uuid.uuid4().hex}"
         store.open_output_stream(attempt).close()
-        undo.callback(_delete, store, attempt)
+        _delete(store, attempt)
 
 
 def write(folder: str, name: str, text: str) -> str:
@@ -101,11 +99,6 @@ def _writing(folder: str, name: str) -> Iterator[None]:
         yield
     except (OSError, ArrowException) as error:
         raise OutputError(f"--output {folder}: {name} cannot be written ({_reason(error)})") from error
-
-
-def _remove_empty(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # another run may have put its report there in the meantime
-        folder.rmdir()
 
 
 def _delete(store: fs.FileSystem, path: str) -> None:
