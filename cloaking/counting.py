@@ -6,17 +6,18 @@ same counts, bit for bit.
 """
 
 import atexit
-import hashlib
+import contextlib
 import logging
 import shutil
 import tempfile
 import time
+import uuid
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from pyspark import SparkContext, SparkFiles
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from cloaking import partition
-from cloaking.batches import ROWS, Batches, joined, matrix, schema, with_columns
+from cloaking.batches import ROWS, Batches, collected, joined, matrix, schema, with_columns
 from cloaking.errors import InputError, OutputError
 from cloaking.kernel import AvatarIndex
 from cloaking.linking import Columns
@@ -46,6 +47,32 @@ class Spread:
     strategy: str
     tasks: int
     cell_rows: int
+
+
+class Shipped:
+    """The file of an index that Spark sends to its workers, freed when this object is gone, unless it is kept.
+
+    Args:
+        name: the file's name, by which a worker finds it.
+        paths: where it lies on the driver.
+    """
+
+    def __init__(self, name: str, paths: tuple[Path, ...]) -> None:
+        self.name = name
+        self._free = weakref.finalize(self, _empty, paths)
+        self._free.atexit = False  # the folder goes as a whole
+
+    def keep(self) -> None:
+        """Keep the file until Spark stops, for a DataFrame, and all that is derived from it, which may be run later."""
+        self._free.detach()
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counts of each original, lazy, and the file that running them needs, if there is one."""
+
+    table: DataFrame
+    shipped: Shipped | None = None
 
 
 def spread(
@@ -75,7 +102,7 @@ def spread(
 
 def count(
     linked: DataFrame, avatars: DataFrame, columns: Columns, rows: int, tie_tolerance: float, how: Spread
-) -> DataFrame:
+) -> Counted:
     """Return one row per original: its key, group, closer, tied, cloaking (bigint).
 
     Args:
@@ -92,19 +119,20 @@ def count(
     if how.strategy == "broadcast":
         counted = _broadcast(linked, avatars, columns, rows, tie_tolerance)
     else:
-        counted = partition.count(linked, avatars, columns, rows, tie_tolerance, how.cell_rows)
+        counted = Counted(partition.count(linked, avatars, columns, rows, tie_tolerance, how.cell_rows))
     cloaking = F.col("within") - 1  # its own avatar is within, and does not hide it
-    return counted.select(
-        *columns.keys, "group", "closer", (cloaking - F.col("closer")).alias("tied"), cloaking.alias("cloaking")
-    )
+    tied = cloaking - F.col("closer")
+    table = counted.table.select(*columns.keys, "group", "closer", tied.alias("tied"), cloaking.alias("cloaking"))
+    return Counted(table, counted.shipped)
 
 
-def _broadcast(linked: DataFrame, avatars: DataFrame, columns: Columns, rows: int, tie_tolerance: float) -> DataFrame:
+def _broadcast(linked: DataFrame, avatars: DataFrame, columns: Columns, rows: int, tie_tolerance: float) -> Counted:
     start = time.monotonic()
-    points = avatars.select(*columns.own).toPandas().to_numpy(dtype=np.float64)
+    points = matrix(collected(avatars.select(*columns.own)), columns.own)
     if len(points) != rows:
         raise InputError(f"avatars: {rows:,} rows when checked, {len(points):,} when read; measure a snapshot")
-    name = _ship(linked.sparkSession, AvatarIndex(points))
+    shipped = _ship(linked.sparkSession, AvatarIndex(points))
+    name = shipped.name  # all that the function below refers to: it is sent to the workers
     log.info("index: avatars=%d seconds=%.1f", len(points), time.monotonic() - start)
 
     kept = [*columns.keys, "group"]
@@ -116,7 +144,8 @@ def _broadcast(linked: DataFrame, avatars: DataFrame, columns: Columns, rows: in
             closer, within = index.count(matrix(table, originals), matrix(table, own), tie_tolerance)
             yield from with_columns(table.select(kept), closer=closer, within=within)
 
-    return linked.mapInArrow(counted, schema(linked, kept, closer=T.LongType(), within=T.LongType()))
+    table = linked.mapInArrow(counted, schema(linked, kept, closer=T.LongType(), within=T.LongType()))
+    return Counted(table, shipped)
 
 
 def _rows_together(ncp: int) -> int:
@@ -124,25 +153,37 @@ def _rows_together(ncp: int) -> int:
     return max(ROWS, COORDINATES_TOGETHER // ncp)
 
 
-def _ship(spark: SparkSession, index: AvatarIndex) -> str:
-    """Send the index to the workers as a file named by its content; return the name."""
-    path = _folder() / "index.npy"
+def _ship(spark: SparkSession, index: AvatarIndex) -> Shipped:
+    """Send the index to the workers as a file of a name of its own, so that jobs at once never meet each other's."""
+    path = _folder() / f"avatars-{uuid.uuid4().hex}.npy"
     try:
         index.save(path)
     except OSError as error:
+        path.unlink(missing_ok=True)
         raise OutputError(
             f"the driver's temporary folder {path.parent.parent}: cannot be written ({error.strerror}); the index of "
             "the avatars needs room there, name another by TMPDIR, or give --strategy partition"
         ) from error
-    with path.open("rb") as file:
-        name = f"avatars-{hashlib.file_digest(file, 'sha256').hexdigest()}.npy"
-    path = path.replace(path.with_name(name))
     context = _context(spark)
-    if context is not None:
-        context.addFile(str(path))
-    else:
+    if context is None:
         spark.addArtifact(str(path), file=True)
-    return name
+        path.unlink()  # the server has it now, until the session ends
+        return Shipped(path.name, ())
+    context.addFile(str(path))
+    return Shipped(path.name, (path, Path(SparkFiles.get(path.name))))
+
+
+def _empty(paths: tuple[Path, ...]) -> None:
+    """Put empty files in the place of these.
+
+    Spark announces every file to each new executor, which fails where one is missing or differs from an earlier copy.
+    A file that a worker has mapped into memory lives on until that worker lets go of it.
+    """
+    for path in paths:
+        with contextlib.suppress(OSError):  # Spark removed its copy when it stopped
+            empty = path.with_name(f"{path.name}.empty")
+            empty.touch(exist_ok=False)
+            empty.replace(path)
 
 
 @cache

@@ -33,14 +33,22 @@ OBSERVED_WITHIN = 60  # seconds after the counting; a driver that drowns in even
 
 @dataclass(frozen=True)
 class LocalCloaking:
-    """What was measured: the figures, and the counts of each original (sensitive).
-
-    `counts` holds the key under its own name, `closer`, `tied` and `cloaking`. It is lazy: each action on it counts
-    again, so write it before you use it twice.
-    """
+    """What was measured: the figures in `summary`, and the counts of each original (sensitive) in `counts`."""
 
     summary: Summary
-    counts: DataFrame = field(repr=False)
+    _counts: DataFrame = field(repr=False)
+    _shipped: counting.Shipped | None = field(default=None, repr=False)  # freed with this result
+
+    @property
+    def counts(self) -> DataFrame:
+        """The key under its own name, `closer`, `tied` and `cloaking`, one row per original.
+
+        It is lazy: each action on it counts again, so write it before you use it twice. Once it is asked for, the index
+        of the avatars stays on the driver's disk until Spark stops.
+        """
+        if self._shipped is not None:
+            self._shipped.keep()
+        return self._counts
 
     def _repr_html_(self) -> str | None:
         """Show the figures and their histogram in a notebook; without the extra `report`, the plain text."""
@@ -242,7 +250,8 @@ def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) ->
     linked = linking.link(plan.originals, plan.avatars, columns, plan.spread.tasks)
     seen = Observation()
     watched = linked.observe(seen, *suspicions.observed(columns, plan.tie_tolerance))
-    counted = counting.count(watched, plan.avatars, columns, plan.rows.avatars, plan.tie_tolerance, plan.spread)
+    found = counting.count(watched, plan.avatars, columns, plan.rows.avatars, plan.tie_tolerance, plan.spread)
+    counted, shipped = found.table, found.shipped
     keys = [F.col(key).alias(name) for key, name in zip(columns.keys, columns.id, strict=True)]
     counts = counted.select(*keys, "closer", "tied", "cloaking")
     if keep is not None:
@@ -261,7 +270,7 @@ def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) ->
         )
     log.info("counted: originals=%d seconds=%.1f", summary.originals, time.monotonic() - start)
     warnings = summary.warnings + suspicions.of_rows(_told(seen), columns) + rows.warnings
-    return LocalCloaking(replace(summary, warnings=warnings), counts)
+    return LocalCloaking(replace(summary, warnings=warnings), counts, shipped)
 
 
 def _told(seen: Observation) -> Mapping[str, Any] | None:

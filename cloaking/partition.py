@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from cloaking.batches import Batches, joined, matrix, schema, with_columns
+from cloaking.batches import Batches, collected, joined, matrix, schema, with_columns
 from cloaking.cells import Boxes, Cells, cut_cells
 from cloaking.errors import InputError
 from cloaking.kernel import AvatarIndex, bounds
@@ -68,7 +68,7 @@ def _cut(avatars: DataFrame, columns: Columns, rows: int, cell_rows: int) -> Cel
     points = avatars.select(*columns.own)
     if wanted < rows:
         points = points.sample(fraction=wanted / rows, seed=0)
-    sample = points.toPandas().to_numpy(dtype=np.float64)
+    sample = matrix(collected(points), columns.own)
     # Nine tenths, so that the sample's error does not push a cell over its limit.
     return cut_cells(sample, max(1, int(0.9 * cell_rows * len(sample) / rows)))
 
@@ -77,7 +77,8 @@ def _boxes(avatars: DataFrame, columns: Columns, cells: Cells) -> Boxes:
     """Return each cell's exact size and bounding box."""
     placed = _placed(avatars, columns, cells, np.ones(cells.count, np.int64))
     corners = [function(name) for function in (F.min, F.max) for name in columns.own]
-    found = placed.groupBy("cell").agg(F.count(F.lit(1)), *corners).toPandas().to_numpy(dtype=np.float64)
+    found = collected(placed.groupBy("cell").agg(F.count(F.lit(1)), *corners))
+    found = np.column_stack([column.to_numpy().astype(np.float64) for column in found.columns])
     found = found[found[:, 0].argsort()]
     cell, size = found[:, :2].astype(np.int64).T
     low, high = np.hsplit(found[:, 2:], 2)

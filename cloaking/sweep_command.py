@@ -73,6 +73,7 @@ def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "
     import numpy as np
 
     from cloaking import sweep, tables
+    from cloaking.batches import collected, matrix
     from cloaking.names import column
 
     label = f"originals '{settings.originals}'"
@@ -85,7 +86,7 @@ def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "
             raise InputError(*problems)
         start = time.monotonic()
         plain = [column(name).cast("double").alias(f"component_{i}") for i, name in enumerate(components)]
-        points: Floats = table.select(*plain).toPandas().to_numpy(dtype=np.float64)
+        points: Floats = matrix(collected(table.select(*plain)), [f"component_{i}" for i in range(len(components))])
     if len(points) != rows:
         raise InputError(f"{label}: {rows:,} rows when checked, {len(points):,} when read; sweep over a snapshot")
     beyond = np.count_nonzero((np.abs(points) > sweep.LARGEST_COORDINATE).any(axis=1))
