@@ -4,7 +4,7 @@ Each problem is a line with table, column, count and fix. Nothing is computed be
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -19,7 +19,7 @@ from cloaking.errors import InputError
 from cloaking.figures import Notice
 from cloaking.linking import AVATAR_ID, ORIGINAL_ID, Columns
 from cloaking.names import alike, column
-from cloaking.schemas import Side, component_problems, key_type_problems, missing, numbers
+from cloaking.schemas import Side, component_problems, key_type_problems, missing, numbers, unread
 from cloaking.tables import reading
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def check(
     ]
     keys += [] if keys else key_type_problems(originals, avatars)
     found += keys
-    found += missing(originals, [columns.group] if columns.group is not None else [], "column", "see --group-by")
+    group = [columns.group] if columns.group is not None else []
+    found += [*missing(originals, group, "column", "see --group-by"), *unread(originals, group, "column")]
     found += [
         f"{originals.label}: key column '{name}' has the name of a result; rename it"
         for name in originals.key
@@ -179,11 +180,39 @@ def _row_problems(
         if counts[f"bad_{number}"] or not rows:
             problems += _coordinate_problems(side, components[number])
     if counts["alone_0"] and counts["rows_1"]:
+        fix = _written_otherwise(sides, counts["alone_0"])
+        fix = fix or "add them, or say how rows belong together: --made-from, --link, --by-position"
         problems.append(
             f"{sides[1].label}: {counts['alone_0']:,} of {counts['rows_0']:,} originals have no avatar "
-            f"({_listed(sides[1].key)}); add them, or say how rows belong together: --made-from, --link, --by-position"
+            f"({_listed(sides[1].key)}); {fix}"
         )
     return problems
+
+
+def _written_otherwise(sides: Sequence[Side], alone: int) -> str | None:
+    """Say what keeps keys apart that are the same but for how they are written: passes taken only where some are alone.
+
+    Returns:
+        The fix, None where no way to write them brings at least half of those that are alone together.
+    """
+    ways: dict[str, Callable[[Column], Column]] = {
+        "with .0 behind whole numbers": lambda key: F.regexp_replace(key, r"^([+-]?[0-9]+)[.]0+$", "$1"),
+        "with blanks around": lambda key: F.regexp_replace(key, r"^[\s\u00a0\ufeff]+|[\s\u00a0\ufeff]+$", ""),
+        "in other upper and lower case": F.lower,
+        "with zeros in front of numbers": lambda key: F.regexp_replace(key, "^0+(?=[0-9])", ""),
+    }
+    for called, way in ways.items():
+        left, right = (
+            side.table.select(
+                *(way(column(name).cast("string")).alias(f"key_{i}") for i, name in enumerate(side.key))
+            ).dropna()
+            for side in sides
+        )
+        with reading(sides[1].label):
+            still = left.join(right, on=left.columns, how="left_anti").count()
+        if 2 * still <= alone:
+            return f"{alone - still:,} of their keys are there, but written {called} in one table; write them alike"
+    return None
 
 
 def _coordinate_problems(side: Side, components: Sequence[str]) -> list[str]:
@@ -197,7 +226,8 @@ def _coordinate_problems(side: Side, components: Sequence[str]) -> list[str]:
     if not rows:
         return [f"{side.label}: has no rows; look at the table and at --where"]
     return [
-        f"{side.label}: component '{name}' is {kind} in {count:,} of {rows:,} rows; {fix[kind]}"
+        f"{side.label}: component '{name}' is {kind} in {count:,} of {rows:,} rows; "
+        + ("leave it out, by --components, or look at how it was written" if count == rows else fix[kind])
         for (name, kind), count in zip(asked, found, strict=True)
         if count
     ]

@@ -1,6 +1,7 @@
 """CSV files -> DataFrame with types: the one dialect that is read, everything else refused instead of guessed."""
 
 import contextlib
+import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import or_
@@ -95,11 +96,27 @@ def _one_header(label: str) -> Iterator[None]:
 
 
 def _header_problems(names: Sequence[str], label: str) -> list[str]:
+    """Return what is wrong with the first line; where it may hold values instead of names, none is shown."""
+    other = _other_kind(names[0])
+    if other:
+        return [f"{label}: {other}"]
+    if names[0].casefold().startswith("sep="):
+        return [f"{label}: its first line is Excel's '{names[0]}' and not the header; remove that line"]
+    if names[0].startswith("\ufeff"):
+        return [f"{label}: begins with two byte order marks (U+FEFF); write the file with one or none"]
     for mark, called in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
         if len(names) == 1 and mark in names[0]:
             return [f"{label}: seems to be separated by {called}; write it with commas and decimal points"]
-    if any(_NOT_UTF8 in name or "\0" in name for name in names):
+    if any("\0" in name for name in names):
+        return [f"{label}: seems to be UTF-16, as Excel's Unicode text is; write the file in UTF-8"]
+    if any(_NOT_UTF8 in name for name in names):
         return [f"{label}: the header is not UTF-8; write the file in UTF-8"]
+    values = _values_among(names)
+    if values:
+        return [
+            f"{label}: {values} of the {len(names)} names in its first line are numbers, so that it seems to be a row; "
+            "put a header line above it"
+        ]
     problems = []
     if not all(names):
         problems.append(f"{label}: {names.count('')} column(s) have no name; name every column in the header")
@@ -107,6 +124,25 @@ def _header_problems(names: Sequence[str], label: str) -> list[str]:
     if repeated:
         problems.append(f"{label}: the columns {', '.join(repeated)} have the same name but for case; rename them")
     return problems
+
+
+def _other_kind(start: str) -> str | None:
+    """Tell from the first signs of a file that it is no text at all."""
+    if start.startswith("PK\x03\x04"):
+        return "is a zip archive, as Excel's .xlsx files are; export the table as CSV, or unpack it"
+    if start.startswith("\x1f" + _NOT_UTF8):
+        return "is compressed by gzip; give it a name that ends in .gz, or unpack it"
+    return None
+
+
+def _values_among(names: Sequence[str]) -> int:
+    """Return how many names are numbers where that makes the first line look like a row; else 0.
+
+    Names that are whole numbers can be meant, as those of a matrix are: 0, 1, 2, ...
+    """
+    numbers = [name for name in names if re.fullmatch(_NUMBER, name.strip())]
+    fractions = [name for name in numbers if not name.strip().isdecimal()]
+    return len(numbers) if fractions else 0
 
 
 def _numeric_columns(

@@ -3,11 +3,17 @@
 import re
 from collections.abc import Sequence
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+UNREAD = "cloaking_unread"  # metadata of a column whose values Spark cannot read: the type that they have in the file
+_UNSEEN = re.compile("[\\s\"'\ufeff\u200b-\u200f\u2060]+")  # blanks, quotes, byte order marks, signs without width
 _PART = re.compile(r"`(?:[^`]|``)+`|[\w-]+")  # of a catalog's name
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d+)", re.DOTALL)
+
+
+def _bare(name: str) -> str:
+    return _UNSEEN.sub("", name).casefold()
 
 
 def quoted(name: str) -> str:
@@ -25,9 +31,24 @@ def column(name: str) -> Column:
     return F.col(quoted(name))
 
 
+def type_of(table: DataFrame, name: str) -> str:
+    """Return what messages call the type of a column."""
+    field = table.schema[name]
+    return str(field.metadata.get(UNREAD) or field.dataType.simpleString())
+
+
 def alike(name: str, names: Sequence[str]) -> list[str]:
     """Return the names that Spark does not tell apart from `name`: upper and lower case are alike to it."""
     return [other for other in names if other.casefold() == name.casefold()]
+
+
+def written_instead(name: str, names: Sequence[str]) -> str | None:
+    """Return how a name that is not there as it is given is written instead, None where nothing is like it."""
+    same = alike(name, names)
+    if same:
+        return f"but there is '{same[0]}'; write it alike"
+    near = [other for other in names if _bare(other) == _bare(name)]
+    return f"but there is '{near[0]}', with blanks or signs that do not show; rename it" if near else None
 
 
 def in_order(names: Sequence[str]) -> list[str]:

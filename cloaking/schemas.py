@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from cloaking.names import alike
+from cloaking.names import UNREAD, alike, type_of, written_instead
 
 MOST_DIGITS = 38  # of Spark's decimals
 
@@ -45,7 +45,7 @@ def component_problems(side: Side, components: Sequence[str]) -> list[str]:
     return [
         *missing(side, components, "component", "name others with --components"),
         *(
-            f"{side.label}: component '{name}' is {side.type_of(name).simpleString()}, not a number; cast it"
+            f"{side.label}: component '{name}' is {type_of(side.table, name)}, not a number; cast it"
             for name in there
             if name not in usable
         ),
@@ -58,6 +58,16 @@ def numbers(side: Side, components: Sequence[str]) -> list[str]:
     return [name for name in there if isinstance(side.type_of(name), T.NumericType)]
 
 
+def unread(side: Side, names: Iterable[str], what: str) -> list[str]:
+    """Return which columns are there and have a type in their file that Spark does not read."""
+    there = [name for name in names if alike(name, side.table.columns) == [name]]
+    return [
+        f"{side.label}: {what} '{name}' is {type_of(side.table, name)}, which Spark does not read; cast it"
+        for name in there
+        if UNREAD in side.table.schema[name].metadata
+    ]
+
+
 def missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
     """Return which columns are not there exactly once; Spark does not tell upper from lower case."""
     problems = []
@@ -67,10 +77,9 @@ def missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
             problems.append(
                 f"{side.label}: {what} '{name}' is there {len(same)} times, but for case; rename the others"
             )
-        elif same and same[0] != name:
-            problems.append(f"{side.label}: {what} '{name}' is missing, but there is '{same[0]}'; write it alike")
-        elif not same:
-            problems.append(f"{side.label}: {what} '{name}' is missing; {fix}")
+        elif same != [name]:
+            written = written_instead(name, side.table.columns)
+            problems.append(f"{side.label}: {what} '{name}' is missing{f', {written}' if written else f'; {fix}'}")
     return problems
 
 
@@ -81,9 +90,9 @@ def key_type_problems(left: Side, right: Side) -> list[str]:
         kinds = [side.type_of(name) for side, name in zip((left, right), names, strict=True)]
         families = [_family(kind) for kind in kinds]
         problems += [
-            f"{side.label}: key column '{name}' is {kind.simpleString()}, which makes no key; "
+            f"{side.label}: key column '{name}' is {type_of(side.table, name)}, which makes no key; "
             "use an integer, text, date, timestamp or decimal"
-            for side, name, kind, family in zip((left, right), names, kinds, families, strict=True)
+            for side, name, family in zip((left, right), names, families, strict=True)
             if family is None
         ]
         if None not in families and not _comparable(*kinds):

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
@@ -12,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
-from cloaking import csv_tables, jdbc
+from cloaking import csv_tables, jdbc, parquet_tables
 from cloaking.config_file import Connection
 from cloaking.errors import InputError
 from cloaking.names import alike, column
@@ -21,7 +22,17 @@ POSITION = "id"  # the key that reading by position makes: the row number from 0
 
 FORMAT_AND_PATH = re.compile(r"([a-z][a-z0-9_]*):(.+)", re.DOTALL)
 # Spark's error classes that speak of a user's table or condition, met only once the rows are read.
-_READING = re.compile(r"FAILED_READ_FILE|CANNOT_|CAST_|DIVIDE_BY_ZERO|PARQUET|MALFORMED|INVALID_|_LEGACY_ERROR_TEMP_2")
+_CONTENT = re.compile(r"FAILED_READ_FILE|CANNOT_|CAST_|DIVIDE_BY_ZERO|PARQUET|MALFORMED|INVALID_|_LEGACY_ERROR_TEMP_2")
+_PATTERN = re.compile(r"[*?\[\]{}]")
+# What Spark's error classes mean to who gave the reference.
+_MEANING = {
+    "PATH_NOT_FOUND": "there is no such file or folder",
+    "TABLE_OR_VIEW_NOT_FOUND": "there is no such table",
+    "UNABLE_TO_INFER_SCHEMA": "there are no files of this format",
+    "DATA_SOURCE_NOT_FOUND": "there is no such format",
+    "FAILED_READ_FILE.CANNOT_READ_FILE_FOOTER": "a file is not of this format, or damaged",
+    "FAILED_READ_FILE.FILE_NOT_EXIST": "a file went away meanwhile",
+}
 _METADATA = "_metadata"  # where Spark keeps what it knows of a file's row
 _FOLDER = re.compile(r"(?:^|(?<=/))([^/=]+)=")
 _TWICE = re.compile(r"\[COLUMN_ALREADY_EXISTS\][^`]*`(.+?)`")
@@ -61,7 +72,11 @@ def read(
     with reading(label, everything=True):
         if match is None:
             table = spark.table(ref)
+        elif match[1] == "parquet":
+            _check_pattern(match[2], label)
+            table = parquet_tables.read(spark, match[2], label)
         elif match[1] == "csv":
+            _check_pattern(match[2], label)
             table = csv_tables.read(spark, match[2], label, text, whole_files=by_position)
         elif match[1] == "jdbc":
             if match[2] not in (connections or {}):
@@ -129,18 +144,27 @@ def match_key_types(
 def reading(label: str, everything: bool = False) -> Iterator[None]:
     """Turn Spark's failure to read a table into one line: its error class, not its message, which may hold values.
 
-    Later than the table's opening, only errors that speak of the table are turned (or `everything` is).
+    While a table is opened, `everything` that Spark says is about it. Later only errors of its content are; a query
+    that Spark does not understand is then a mistake of this program, and goes on as it is.
     """
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
+        found = reason(error)
+        content = not isinstance(error, AnalysisException) and _CONTENT.match(found)
+        if not (everything or content):
+            raise
         twice = _TWICE.search(str(error))
         if twice:
             raise InputError(f"{label}: column '{twice[1]}' is there twice, but for case; rename one") from error
-        found = reason(error)
-        if not (everything or isinstance(error, AnalysisException) or _READING.match(found)):
-            raise
-        raise InputError(f"{label}: cannot be read ({found}); check its name, format, content and rights") from error
+        said = f"{found}: {_MEANING[found]}" if found in _MEANING else found
+        raise InputError(f"{label}: cannot be read ({said}); check its name, format, content and rights") from error
+
+
+def _check_pattern(path: str, label: str) -> None:
+    """Refuse a file that is there by a name which Spark would take for a pattern of other names."""
+    if _PATTERN.search(path) and "://" not in path and Path(path.removeprefix("file:")).exists():
+        raise InputError(f"{label}: Spark reads * ? [ ] {{ }} in a path as a pattern of other names; rename the file")
 
 
 def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:

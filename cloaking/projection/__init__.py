@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from cloaking import __version__
 from cloaking.errors import InputError
 from cloaking.figures import Notice
-from cloaking.names import column
+from cloaking.names import column, type_of
 from cloaking.options import METHODS, MISSING_CATEGORICAL, MISSING_CONTINUOUS, UNSEEN
 from cloaking.projection import findings, moments, roles
 from cloaking.projection.axes import solve
@@ -132,7 +132,7 @@ def check(table: DataFrame, model: Model, *, unseen: str = "error", label: str =
     problems += [problem for name in wanted.categorical for problem in roles.no_category(table, name, label)]
     if problems:
         raise InputError(*problems)
-    types = [(each.type, roles.type_of(table, each.name)) for each in model.categorical]
+    types = [(each.type, type_of(table, each.name)) for each in model.categorical]
 
     def strange(found: Profile) -> tuple[list[str], tuple[Notice, ...]]:
         known = {each.name: each.levels for each in model.categorical}

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from cloaking.errors import InputError
-from cloaking.names import alike, column
+from cloaking.names import alike, column, type_of, written_instead
 
 _FLOATING = (T.FloatType, T.DoubleType)
 _CATEGORIES = (T.NumericType, T.StringType, T.BooleanType, T.DateType)  # dates only where they are named
@@ -75,12 +75,12 @@ def choose(
         elif isinstance(kind, T.StringType | T.BooleanType):
             categories.append(name)
         else:
-            problems.append(f"{label}: column '{name}' is {_called(kind)}, which has no role; {_fix(kind)}")
+            problems.append(f"{label}: column '{name}' is {type_of(table, name)}, which has no role; {_fix(kind)}")
     if not numbers and not categories and not problems:
         problems.append(f"{label}: no column is left to project; look at --drop and --id")
     if problems:
         raise InputError(*problems)
-    types = tuple(_called(kinds[name]) for name in categories)
+    types = tuple(type_of(table, name) for name in categories)
     return Roles(tuple(numbers), tuple(categories), types, tuple(assumed))
 
 
@@ -88,9 +88,8 @@ def missing(table: DataFrame, name: str, label: str, what: str, fix: str) -> lis
     """Return the problem that a column is not there by exactly this name; Spark does not tell upper from lower case."""
     if name in table.columns:
         return []
-    same = alike(name, table.columns)
-    hint = f"but there is '{same[0]}'; write it alike" if same else fix
-    return [f"{label}: {what} '{name}' is missing{', ' if same else '; '}{hint}"]
+    written = written_instead(name, table.columns)
+    return [f"{label}: {what} '{name}' is missing{f', {written}' if written else f'; {fix}'}"]
 
 
 def not_a_number(table: DataFrame, name: str, label: str) -> list[str]:
@@ -98,7 +97,7 @@ def not_a_number(table: DataFrame, name: str, label: str) -> list[str]:
     kind = table.schema[name].dataType if name in table.columns else T.DoubleType()
     if isinstance(kind, T.NumericType):
         return []
-    return [f"{label}: column '{name}' is {_called(kind)}, not a number; {_fix(kind)}"]
+    return [f"{label}: column '{name}' is {type_of(table, name)}, not a number; {_fix(kind)}"]
 
 
 def no_category(table: DataFrame, name: str, label: str) -> list[str]:
@@ -106,7 +105,7 @@ def no_category(table: DataFrame, name: str, label: str) -> list[str]:
     kind = table.schema[name].dataType if name in table.columns else T.StringType()
     if isinstance(kind, _CATEGORIES):
         return []
-    return [f"{label}: column '{name}' is {_called(kind)}, which makes no categories; {_fix(kind)}"]
+    return [f"{label}: column '{name}' is {type_of(table, name)}, which makes no categories; {_fix(kind)}"]
 
 
 def select(table: DataFrame, roles: Roles, keep: Sequence[str] = (), drop_rows: bool = False) -> DataFrame:
@@ -125,11 +124,6 @@ def select(table: DataFrame, roles: Roles, keep: Sequence[str] = (), drop_rows: 
     return selected
 
 
-def type_of(table: DataFrame, name: str) -> str:
-    """Return what messages call the type of a column."""
-    return _called(table.schema[name].dataType)
-
-
 def _number(table: DataFrame, name: str) -> Column:
     value = column(name).cast("double")
     if isinstance(table.schema[name].dataType, _FLOATING):
@@ -142,10 +136,6 @@ def _text(table: DataFrame, name: str) -> Column:
     if isinstance(table.schema[name].dataType, _FLOATING):
         value = F.when(~F.isnan(value), value + F.lit(0).cast("float"))  # -0.0 becomes 0.0
     return value.cast("string")
-
-
-def _called(kind: T.DataType) -> str:
-    return kind.simpleString()
 
 
 def _fix(kind: T.DataType) -> str:
