@@ -15,7 +15,7 @@ from cloaking import __version__
 from cloaking.config import Settings, parse
 from cloaking.errors import SettingsError
 from cloaking.figures import Gate, PastRun, Run, Summary
-from cloaking.running import DONE, NOT_MET, run
+from cloaking.running import DONE, NOT_MET, end, run
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +31,11 @@ _ROW_STANDS = "holds the row of this run, which failed afterwards; the next run 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one report and return the exit code: 0 done, 3 the gate is not met, the others as in `running.run`."""
     return run("local-cloaking", lambda: parse(argv), _report)
+
+
+def console() -> None:
+    """Run one report and end the process, as the console script."""
+    end(main())
 
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
@@ -205,7 +210,9 @@ def _link_kind(settings: Settings) -> str:
 
 def _parameters(settings: Settings) -> dict[str, Any]:
     """Return what was set, without Spark's settings, which may hold passwords, and how to project if nothing was."""
-    left_out = {"conf"} | (set() if settings.project else {"missing_continuous", "missing_categorical", "unseen"})
+    left_out = {"conf", "debug"} | (
+        set() if settings.project else {"missing_continuous", "missing_categorical", "unseen"}
+    )
     values = asdict(settings)
     values["gates"] = tuple(
         _without_none({"metric": rule.metric, "at_least": rule.threshold, "group": rule.group})

@@ -20,13 +20,13 @@ from cloaking.options import (
     TIE_TOLERANCE,
     Parser,
     add_projection,
+    add_running,
     address,
     folder,
     names,
     number,
     percentage,
     positive,
-    setting,
     text,
     threshold,
 )
@@ -89,6 +89,7 @@ class Settings:
     gates: tuple[Rule, ...] = ()
     jdbc: Mapping[str, Connection] = field(default_factory=dict)
     conf: tuple[str, ...] = ()
+    debug: bool = False
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -216,7 +217,7 @@ def _parser() -> Parser:
     running.add_argument(
         "--dry-run", action="store_true", help="read and check the tables, print the plan, measure nothing"
     )
-    running.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
+    add_running(running)
     running.add_argument("--config", metavar="FILE", help="TOML: long options with underscores; the command line wins")
     running.add_argument("--report", metavar="NAME", type=text, help="which [reports.NAME] of the file to run")
     running.add_argument("--version", action="version", version=f"local-cloaking {__version__}")

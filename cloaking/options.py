@@ -122,6 +122,12 @@ def setting(given: str) -> str:
     return given
 
 
+def add_running(group: argparse._ActionsContainer) -> None:
+    """Add the options that say how a command runs, the same in all of them."""
+    group.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
+    group.add_argument("--debug", action="store_true", help="show the traceback of every error")
+
+
 def add_projection(group: argparse._ArgumentGroup) -> None:
     """Add the options of a projection to be fitted, the same in both commands."""
     group.add_argument("--continuous", metavar="A,B", type=names, help="columns to take for numbers")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from cloaking import __version__
 from cloaking.config_file import Connection
 from cloaking.errors import SettingsError
-from cloaking.options import METHODS, Parser, add_projection, address, folder, names, positive, setting, text
+from cloaking.options import METHODS, Parser, add_projection, add_running, address, folder, names, positive, text
 
 _DESCRIPTION = """\
 Project raw tables: fit PCA, MCA or FAMD on the originals, exactly, and give originals and avatars their coordinates
@@ -53,6 +53,7 @@ class Settings:
     overwrite: bool = False
     jdbc: Mapping[str, Connection] = field(default_factory=dict)
     conf: tuple[str, ...] = ()
+    debug: bool = False
 
 
 def parse(argv: Sequence[str] | None = None) -> Settings:
@@ -97,7 +98,7 @@ def _parser() -> Parser:
     results.add_argument("--projected-avatars", metavar="REF", type=address, help="the same for the avatars")
     results.add_argument("--output", metavar="DIR", type=folder, help="folder or address of model.json: aggregates")
     results.add_argument("--overwrite", action="store_true", help="replace existing tables")
-    parser.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
+    add_running(parser)
     parser.add_argument("--version", action="version", version=f"project {__version__}")
     return parser
 

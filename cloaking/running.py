@@ -1,7 +1,10 @@
 """The frame of every command: settings, session, its work, an exit code, and a line for each thing that went wrong."""
 
+import atexit
 import contextlib
+import inspect
 import logging
+import os
 import re
 import signal
 import subprocess
@@ -39,10 +42,16 @@ _LACKING = (
         "Spark's Java ran out of memory; raise spark.driver.memory and spark.executor.memory",
     ),
     (
-        re.compile(r"MemoryError\b|Python worker exited unexpectedly|ExecutorLostFailure"),
-        f"a worker of Spark ran out of memory or was killed; {_LESS_TO_HOLD}, or raise spark.executor.memoryOverhead",
+        re.compile(r"MemoryError\b"),
+        f"a worker of Spark ran out of memory; {_LESS_TO_HOLD}, or raise spark.executor.memoryOverhead",
+    ),
+    (
+        re.compile(r"Python worker exited unexpectedly|ExecutorLostFailure"),
+        "a worker of Spark was killed, usually for lack of memory; "
+        f"{_LESS_TO_HOLD}, or raise spark.executor.memoryOverhead",
     ),
 )
+_CRASHED = re.compile(r"\bFatal Python error: ")  # faulthandler's words, where a worker did what no program may do
 
 
 class Settings(Protocol):
@@ -51,6 +60,10 @@ class Settings(Protocol):
     @property
     def conf(self) -> tuple[str, ...]:
         """Settings KEY=VALUE for a new Spark session."""
+
+    @property
+    def debug(self) -> bool:
+        """Whether to show the traceback of every error."""
 
 
 _Settings = TypeVar("_Settings", bound=Settings)
@@ -77,23 +90,57 @@ def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession
         data, told in a line each; 128 and the signal's number after a signal: 143 for SIGTERM, 130 for SIGINT.
     """
     start = time.monotonic()
+    debug = False
     try:
         with stoppable(), _py4j_silenced():
             settings = parse()
+            debug = settings.debug
             logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S")
             log.setLevel(logging.INFO)
             with session(settings.conf) as spark:
                 return work(spark, settings, start)
     except Stopped as stopped:
+        if debug:
+            traceback.print_exc()
         print(f"{name}: {stopped}", file=sys.stderr)
         return stopped.exit_code
     except Exception as error:
         problems, code = _told(error)
+        if debug or not problems:
+            traceback.print_exc()
         for problem in problems:
             print(f"{name}: {problem}", file=sys.stderr)
-        if not problems:
-            traceback.print_exc()
         return code
+
+
+def end(code: int) -> None:
+    """End the process with this exit code, whatever a library may do when the interpreter is taken down.
+
+    Exit handlers run first, so that temporary folders go and coverage is saved. Where the job is run by another program
+    inside its own interpreter (a notebook, Databricks, runpy), that lives on, and SystemExit says a code other than 0:
+    such programs take even an exit with 0 for a failure.
+    """
+    if _started_for_this():
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed by a reader or from the start
+                stream.flush()
+        os._exit(code)
+    if code:
+        sys.exit(code)
+
+
+def _started_for_this() -> bool:
+    """Tell whether nothing but the console script or the job file called this package."""
+    frame = inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "cloaking":
+        frame = frame.f_back
+    inspected = sys.flags.interactive or "PYTHONINSPECT" in os.environ
+    main = threading.current_thread() is threading.main_thread()
+    return main and not inspected and frame is not None and frame.f_back is None
 
 
 def _told(error: Exception) -> tuple[tuple[str, ...], int]:
@@ -102,6 +149,8 @@ def _told(error: Exception) -> tuple[tuple[str, ...], int]:
         return (_ENDED,), BUG
     if isinstance(error, CloakingError):
         return error.problems, WRONG
+    if _CRASHED.search(str(error)):
+        return (), BUG
     setting = _BAD_SETTING.search(str(error))
     if setting:
         return (f"Spark does not take the value of {setting[1]}; look at --conf and [conf]",), WRONG

@@ -23,6 +23,8 @@ log = logging.getLogger("cloaking")
 OLDEST_JAVA = 17
 MOST_MEMORY = 8  # GiB for Spark on a machine of one's own; half of the machine's where that is less
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # Spark runs a task per core already
+# A worker that crashes says where, which tells a bug from a worker that was killed.
+FAULTS = ("spark.python.worker.faulthandler.enabled", "spark.sql.execution.pyspark.udf.faulthandler.enabled")
 
 # What Spark says where its process ends at once, whose own words are on stderr, or where it cannot read a setting.
 _WRONG_SETTING = re.compile(r"JAVA_GATEWAY_EXITED|Could not parse Master URL|NumberFormatException|IllegalArgument")
@@ -65,6 +67,7 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     if not remote:
         defaults |= {f"spark.executorEnv.{name}": "1" for name in ONE_THREAD}
     defaults["spark.sql.execution.arrow.pyspark.enabled"] = "true"
+    defaults |= dict.fromkeys(FAULTS, "true")
     builder = SparkSession.builder.appName("local-cloaking")
     for key, value in (defaults | given).items():
         builder = builder.config(key, value)
@@ -118,7 +121,7 @@ def _same_handler() -> Iterator[None]:
 
 def _own_machine() -> dict[str, str]:
     """Return the settings for a machine of one's own: all cores, half of the memory, a progress bar on a terminal."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    memory = memory_limit() // 2**20
     return {
         "spark.master": "local[*]",
         "spark.driver.memory": f"{min(memory // 2, MOST_MEMORY * 1024)}m",
@@ -126,6 +129,29 @@ def _own_machine() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
     }
+
+
+def memory_limit(root: Path = Path("/")) -> int:
+    """Return how many bytes this process may take: those of the machine, or of its container where that has fewer.
+
+    Source: the limits of control groups, version 1 and 2, of this process's group and of those above it.
+
+    Args:
+        root: where the file systems proc and sys are.
+    """
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    groups = root / "sys/fs/cgroup"
+    with contextlib.suppress(OSError):  # no Linux
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            own = groups / "memory" if "memory" in controllers.split(",") else groups
+            name = "memory.limit_in_bytes" if own != groups else "memory.max"
+            path = own / group.lstrip("/")
+            for folder in (path, *path.parents):
+                if folder.is_relative_to(own):
+                    with contextlib.suppress(OSError, ValueError):  # the root has no limit; "max" is none
+                        limits.append(int((folder / name).read_text()))
+    return min(limits)
 
 
 def _find_java() -> None:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cloaking import __version__
 from cloaking.errors import InputError, SettingsError
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cloaking.tree import Floats
 
 log = logging.getLogger("cloaking")
+
+_UNSAID = ("conf", "debug")  # settings that the results leave out
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,7 +60,7 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
         repeats=settings.repeats,
         seed=settings.seed,
         method=sweep.METHOD,
-        parameters={name: value for name, value in asdict(settings).items() if value is not None and name != "conf"},
+        parameters=_parameters(settings),
         versions={"cloaking": __version__, "python": platform.python_version(), "spark": spark.version}
         | {name: version(name) for name in ("numpy", "scipy")},
         seconds={stage: round(length, 3) for stage, length in seconds.items()},
@@ -66,6 +68,11 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
     path = _write(settings.output, run)
     log.info("%s", _closing_line(run, path))
     return NOT_MET if found.verdict == "not reached" else DONE
+
+
+def _parameters(settings: Settings) -> dict[str, Any]:
+    """Return what was set, without Spark's settings, which may hold passwords."""
+    return {name: value for name, value in asdict(settings).items() if value is not None and name not in _UNSAID}
 
 
 def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "Floats"]:

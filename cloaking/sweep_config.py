@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cloaking import __version__
 from cloaking.errors import SettingsError
-from cloaking.options import Parser, address, folder, names, percentage, positive, setting, text, threshold
+from cloaking.options import Parser, add_running, address, folder, names, percentage, positive, text, threshold
 
 KS = (5, 10, 20, 40, 80)
 REPEATS = 5
@@ -48,6 +48,7 @@ class Settings:
     target_hidden_rate: float | None = None
     name: str | None = None
     conf: tuple[str, ...] = ()
+    debug: bool = False
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -101,7 +102,7 @@ def _parser() -> Parser:
     results = parser.add_argument_group("results")
     results.add_argument("--output", metavar="DIR", type=folder, help="folder or address of k_sweep.html and .json")
     results.add_argument("--name", type=text, help="name of the page (default: the originals' REF)")
-    parser.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
+    add_running(parser)
     parser.add_argument("--version", action="version", version=f"k_sweep {__version__}")
     return parser
 

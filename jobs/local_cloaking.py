@@ -1,10 +1,7 @@
 """Two projected tables -> Local Cloaking report and exit code: `spark-submit jobs/local_cloaking.py --help`."""
 
-import sys
-
 from cloaking.command import main
+from cloaking.running import end
 
 if __name__ == "__main__":
-    # Databricks and Airflow take even sys.exit(0) for a failure.
-    if code := main():
-        sys.exit(code)
+    end(main())

@@ -337,14 +337,28 @@ def test_a_spark_that_is_killed_is_one_line_and_1_and_the_earlier_report_stands(
     assert state(folder, earlier)[:4] == ("old", "old", "old", [OLD_DATE]), said
 
 
-@pytest.mark.parametrize("pause", [TOO_LARGE, KILLED], ids=["too large", "killed"])
-def test_a_cell_that_does_not_fit_says_which_setting_to_change(folder, earlier, pause):
+@pytest.mark.parametrize(
+    ("pause", "words"),
+    [(TOO_LARGE, "a worker of Spark ran out of memory"), (KILLED, "a worker of Spark was killed, usually for lack of")],
+    ids=["too large", "killed"],
+)
+def test_a_cell_that_does_not_fit_says_which_setting_to_change(folder, earlier, pause, words):
     with started(folder, *results(folder), *NEW, "--strategy", "partition", pause=pause) as job:
         said = ended(job)
     assert job.returncode == 1, said
     [line] = [line for line in said.splitlines() if line.startswith("local-cloaking:")]
-    assert "a worker of Spark ran out of memory or was killed" in line and "--cell-rows" in line
+    assert words in line and "--cell-rows" in line
     assert "Traceback" not in "".join(line for line in said.splitlines() if "local-cloaking" in line)
+    assert state(folder, earlier) == ("old", "old", "old", [OLD_DATE], []), said
+
+
+def test_a_worker_that_crashes_is_a_bug_with_its_traceback(folder, earlier):
+    pause = KILLED.replace("SIGKILL", "SIGSEGV")
+    with started(folder, *results(folder), *NEW, "--strategy", "partition", pause=pause) as job:
+        said = ended(job)
+    assert job.returncode == 1, said
+    assert "Fatal Python error: Segmentation fault" in said and "memory" not in said.split("Traceback")[0]
+    assert not any(line.startswith("local-cloaking:") for line in said.splitlines()), said
     assert state(folder, earlier) == ("old", "old", "old", [OLD_DATE], []), said
 
 

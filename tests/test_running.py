@@ -13,12 +13,12 @@ import pytest
 from cloaking import running
 from cloaking.errors import InputError
 
-SETTINGS = SimpleNamespace(conf=())
+SETTINGS = SimpleNamespace(conf=(), debug=False)
 
 
-def ran(work):
+def ran(work, settings=SETTINGS):
     """Run a made-up command in the suite's session."""
-    return running.run("made-up", lambda: SETTINGS, lambda spark, settings, start: work())
+    return running.run("made-up", lambda: settings, lambda spark, settings, start: work())
 
 
 def log_of_py4j():
@@ -44,6 +44,18 @@ def test_the_exit_code_is_that_of_the_work(spark, code):
 def test_what_the_user_can_mend_is_told_in_a_line_each(spark, capsys):
     assert ran(lambda: fail(InputError("this", "and that"))) == 2
     assert capsys.readouterr().err.splitlines() == ["made-up: this", "made-up: and that"]
+
+
+def test_debug_shows_the_traceback_of_what_is_said_in_a_line(spark, capsys):
+    assert ran(lambda: fail(InputError("this")), SimpleNamespace(conf=(), debug=True)) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback") and said.endswith("made-up: this\n")
+
+
+def test_a_worker_that_crashed_is_a_bug_not_a_lack_of_memory(spark, capsys):
+    crashed = RuntimeError("Python worker exited unexpectedly (crashed): Fatal Python error: Segmentation fault")
+    assert ran(lambda: fail(crashed)) == 1
+    assert capsys.readouterr().err.startswith("Traceback")
 
 
 def test_a_bug_is_told_with_its_traceback(spark, capsys):
