@@ -1,6 +1,5 @@
 """The command: settings, session, measure, write, exit code; the jobs and the console script call `main`."""
 
-import contextlib
 import datetime
 import logging
 import platform
@@ -39,10 +38,12 @@ def console() -> None:
 
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
-    """Measure, and write counts, history, page and report.json in this order; the last means that the run is whole."""
-    from cloaking import files, history, report, stores, tables
+    """Measure, and write counts, page, history and report.json in this order; the last means that the run is whole."""
+    from cloaking import files, history, replacing, report, stores, tables
     from cloaking.measure import measure
 
+    # The date is the key of the run's row, so it is fixed before anything is read: a run may last past midnight.
+    begun = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=time.monotonic() - start)
     laps = {"session": time.monotonic()}
     past, sources, plan = _checked(spark, settings)
     laps["checks"] = time.monotonic()
@@ -53,33 +54,30 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
         return DONE
 
     assert settings.output is not None
-    with contextlib.ExitStack() as undo:
+    with replacing.together() as results:
 
         def keep(counts: "DataFrame") -> "DataFrame":
             assert settings.counts is not None
-            stored = stores.write(counts, settings.counts, "counts", settings.overwrite)
-            undo.callback(lambda: log.error("%s", stores.remove(spark, str(settings.counts), "counts")))
-            return stored
+            return stores.write(counts, settings.counts, "counts", settings.overwrite, results)
 
         with tables.reading("originals or avatars"):
             summary = measure(plan, keep if settings.counts is not None else None).summary
-        fell = history.fell(past, summary, _run_date(settings), settings.compare_last)
+        fell = history.fell(past, summary, _run_date(settings, begun), settings.compare_last)
         summary = replace(summary, warnings=(*fell, *summary.warnings))
         laps["count"] = time.monotonic()
         for notice in summary.warnings[: len(summary.warnings) - len(plan.rows.warnings)]:
             log.warning("%s: %s", notice.code, notice.message)
-        run = _run(spark, settings, plan, sources, summary, start, laps)
-        with files.together(settings.output) as put:
-            put("report.html", _page(run, past))
-            if settings.history is not None:
-                history.record(spark, settings.history, run)
-                if any(earlier.run_date == run.run_date for earlier in past):
-                    log.info("history: the row of %s on %s is replaced", run.name, run.run_date)
-                undo.callback(log.error, "history '%s': %s", settings.history, _ROW_STANDS)
-            laps["write"] = time.monotonic()
-            run = replace(run, seconds=_seconds(start, laps))
-            path = put("report.json", report.to_json(run))
-        undo.pop_all()
+        run = _run(spark, settings, plan, sources, summary, begun, start, laps)
+        put = files.into(settings.output, results)
+        put("report.html", _page(run, past))
+        if settings.history is not None:
+            history.record(spark, settings.history, run)
+            if any(earlier.run_date == run.run_date for earlier in past):
+                log.info("history: the row of %s on %s is replaced", run.name, run.run_date)
+            results.undo.callback(log.error, "history '%s': %s", settings.history, _ROW_STANDS)
+        laps["write"] = time.monotonic()
+        run = replace(run, seconds=_seconds(start, laps))
+        path = put("report.json", report.to_json(run))
     for gate in run.gates:
         _log_gate(gate)
     log.info("%s", _closing_line(run, path))
@@ -161,8 +159,8 @@ def _name(settings: Settings) -> str:
     return settings.name or settings.originals
 
 
-def _run_date(settings: Settings) -> str:
-    return settings.run_date or datetime.datetime.now(datetime.UTC).date().isoformat()
+def _run_date(settings: Settings, begun: datetime.datetime) -> str:
+    return settings.run_date or begun.date().isoformat()
 
 
 def _run(
@@ -171,15 +169,15 @@ def _run(
     plan: "Plan",
     sources: "Inputs",
     summary: Summary,
+    begun: datetime.datetime,
     start: float,
     laps: Mapping[str, float],
 ) -> Run:
-    now = datetime.datetime.now(datetime.UTC)
     return Run(
         run_id=uuid.uuid4().hex,
         name=_name(settings),
-        run_at=now.isoformat(timespec="seconds"),
-        run_date=_run_date(settings),
+        run_at=begun.isoformat(timespec="seconds"),
+        run_date=_run_date(settings, begun),
         summary=summary,
         gates=tuple(rule.applied(summary) for rule in settings.rules),
         inputs=((settings.originals, summary.originals), (settings.avatars, summary.avatars)),

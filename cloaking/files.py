@@ -4,26 +4,70 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyarrow import ArrowException, fs
 
+from cloaking import replacing
 from cloaking.errors import InputError, OutputError
+from cloaking.replacing import MoveRefusedError, Result, Together
+
+Put = Callable[[str, str | None], str]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files and folders of one store, by their paths."""
+
+    store: fs.FileSystem
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a file or a folder of this path."""
+        return bool(self.store.get_file_info(name).type != fs.FileType.NotFound)
+
+    def move(self, name: str, to: str) -> None:
+        """Give a file or folder another path.
+
+        Raises:
+            MoveRefusedError: the store knows no moving.
+        """
+        try:
+            self.store.move(name, to)
+        except NotImplementedError as error:
+            raise MoveRefusedError(type(error).__name__) from error
+
+    def copy(self, name: str, to: str) -> None:
+        """Copy a file."""
+        self.store.copy_file(name, to)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a folder with all that is in it."""
+        if self.store.get_file_info(name).type == fs.FileType.Directory:
+            self.store.delete_dir(name)
+        else:
+            self.store.delete_file(name)
 
 
 def check(folder: str) -> None:
-    """Try that a folder takes files, or the nearest one above where it is not there; the file is removed again.
+    """Try that a folder takes files and moves them, or the nearest one above where it is not there; none is left.
 
     Raises:
         OutputError: it takes none.
     """
-    with _writing(folder, "the folder"):
+    with _writing(f"--output {folder}: the folder"):
         store, base = _store(folder)
         if isinstance(store, fs.LocalFileSystem):
             base = str(next(path for path in (Path(base), *Path(base).parents) if path.exists()))
         attempt = f"{base}/.{uuid.uuid4().hex}"
         store.open_output_stream(attempt).close()
-        _delete(store, attempt)
+        try:
+            with contextlib.suppress(MoveRefusedError):
+                Files(store).move(attempt, f"{attempt}.moved")
+        finally:
+            for path in (attempt, f"{attempt}.moved"):
+                with contextlib.suppress(OSError, ArrowException):  # one of them is not there
+                    store.delete_file(path)
 
 
 def write(folder: str, name: str, text: str) -> str:
@@ -40,42 +84,40 @@ def write(folder: str, name: str, text: str) -> str:
 
 
 @contextlib.contextmanager
-def together(folder: str) -> Iterator[Callable[[str, str | None], str]]:
-    """Give a function that takes files by name and text, None for one that shall not be there; it returns their places.
-
-    Each is written at once under a temporary name, which tells early where a store takes none. They appear when the
-    block ends, and not at all where it fails. The last one says that they are whole: that of an earlier run goes before
-    any other appears, so that it never stands beside newer ones.
+def together(folder: str) -> Iterator[Put]:
+    """Give the function of `into` for files that appear when the block ends, and not at all where it fails.
 
     Raises:
-        OutputError: the folder cannot be made, or a file not written; earlier files are untouched.
+        OutputError: the folder cannot be made, or a file not written; earlier files are as they were.
     """
-    with _writing(folder, "the folder"):
+    with replacing.together() as results:
+        yield into(folder, results)
+
+
+def into(folder: str, results: Together) -> Put:
+    """Return a function that takes a file's name and text (None: it shall not be there) and returns its place.
+
+    Each is written at once under a temporary name, which tells early where a store takes none, and appears with the
+    other results. Stopped for good between two moves, `.NAME.<32 digits>.earlier` is the earlier file.
+
+    Raises:
+        OutputError: the folder cannot be made; by the function, a file not written.
+    """
+    with _writing(f"--output {folder}: the folder"):
         store, base = _store(folder)
         store.create_dir(base, recursive=True)
-    temporaries: dict[str, str | None] = {}
 
     def put(name: str, text: str | None) -> str:
-        temporaries[name] = None if text is None else f"{base}/.{name}.{uuid.uuid4().hex}"
+        label, temporary = f"--output {folder}: {name}", f"{base}/.{name}.{uuid.uuid4().hex}"
+        result = Result(Files(store), label, _writing, f"{base}/{name}", temporary, f"{temporary}.earlier")
+        results.add(result)
         if text is not None:
-            with _writing(folder, name), store.open_output_stream(temporaries[name]) as stream:
+            with _writing(label), store.open_output_stream(temporary) as stream:
                 stream.write(text.encode())
+            result.written = True
         return f"{folder.rstrip('/')}/{name}"
 
-    try:
-        yield put
-        if len(temporaries) > 1:
-            _delete(store, f"{base}/{next(reversed(temporaries))}")
-        for name, temporary in temporaries.items():
-            if temporary is None:
-                _delete(store, f"{base}/{name}")
-            else:
-                with _writing(folder, name):
-                    store.move(temporary, f"{base}/{name}")
-    finally:
-        for temporary in temporaries.values():
-            if temporary is not None:
-                _delete(store, temporary)  # it is not there if all went well
+    return put
 
 
 def read(path: str, option: str) -> str:
@@ -94,16 +136,11 @@ def read(path: str, option: str) -> str:
 
 
 @contextlib.contextmanager
-def _writing(folder: str, name: str) -> Iterator[None]:
+def _writing(label: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ArrowException) as error:
-        raise OutputError(f"--output {folder}: {name} cannot be written ({_reason(error)})") from error
-
-
-def _delete(store: fs.FileSystem, path: str) -> None:
-    with contextlib.suppress(OSError, ArrowException):  # it may not be there
-        store.delete_file(path)
+        raise OutputError(f"{label} cannot be written ({_reason(error)})") from error
 
 
 def _store(folder: str) -> tuple[fs.FileSystem, str]:

@@ -1,6 +1,5 @@
 """The command that projects: raw tables in, projected tables, model.json and an exit code out; for jobs/project.py."""
 
-import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -21,38 +20,34 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _project(spark: "SparkSession", settings: Settings, begun: float) -> int:
-    """Read, fit or load, check, write: originals, avatars, model.json; a failure removes what was written."""
-    from cloaking import files, places, projection, stores, tables
+    """Read, fit or load, check, write: originals, avatars, model.json, which appear together."""
+    from cloaking import files, places, projection, replacing, stores, tables
     from cloaking.raw import spaces
 
     read = [ref for ref in (settings.originals, settings.avatars) if ref is not None]
-    results = {"projected originals": settings.projected_originals, "projected avatars": settings.projected_avatars}
-    written = {role: ref for role, ref in results.items() if ref is not None}
+    named = {"projected originals": settings.projected_originals, "projected avatars": settings.projected_avatars}
+    written = {role: ref for role, ref in named.items() if ref is not None}
     places.check_apart(spark, written, read, settings.output)
-    for role, ref in written.items():
-        stores.check_new(spark, ref, role, settings.overwrite)
+    for role, wanted in written.items():
+        stores.check_new(spark, wanted, role, settings.overwrite)
     if settings.output is not None:
         files.check(settings.output)
-    with tables.reading("originals or avatars"), contextlib.ExitStack() as undo:
+    with tables.reading("originals or avatars"), replacing.together() as results:
         originals, avatars, model = spaces(spark, settings)
         places.check_files(spark, written, [table for table in (originals, avatars) if table is not None])
         keys = ((*settings.id, *settings.keep), settings.made_from or settings.id)
-        for table, keep, (role, result) in zip((originals, avatars), keys, results.items(), strict=True):
-            if table is None or result is None:
+        for table, keep, (role, ref) in zip((originals, avatars), keys, named.items(), strict=True):
+            if table is None or ref is None:
                 continue
             start = time.monotonic()
             coordinates = projection.transform(table, model, keep=keep, unseen=settings.unseen)
-            stores.write(coordinates, result, role, settings.overwrite)
-            undo.callback(_undo, spark, result, role)
-            log.info("written: %s seconds=%.1f", result, time.monotonic() - start)
+            stores.write(coordinates, ref, role, settings.overwrite, results)
+            log.info("projected: %s seconds=%.1f", role.removeprefix("projected "), time.monotonic() - start)
+        found = [*written.values()]
         if settings.output is not None:
-            log.info("written: %s", files.write(settings.output, "model.json", model.to_json()))
-        undo.pop_all()
+            put = files.into(settings.output, results)
+            found.append(put("model.json", model.to_json()))
+    for place in found:
+        log.info("written: %s", place)
     log.info("done: seconds=%.1f", time.monotonic() - begun)
     return DONE
-
-
-def _undo(spark: "SparkSession", ref: str, role: str) -> None:
-    from cloaking import stores
-
-    log.error("%s", stores.remove(spark, ref, role))

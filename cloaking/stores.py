@@ -3,24 +3,30 @@
 import contextlib
 import logging
 import re
-import shutil
 import uuid
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import Py4JJavaError
+from pyarrow import fs
 from pyspark.errors import AnalysisException, PySparkException, UnsupportedOperationException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from cloaking import csv_tables, places
 from cloaking.errors import OutputError
+from cloaking.files import Files
 from cloaking.names import parts
 from cloaking.places import catalog_name
+from cloaking.replacing import MoveRefusedError, Result, Together
 from cloaking.tables import FORMAT_AND_PATH, reason
 
 log = logging.getLogger(__name__)
 
 _VIEWS = ("VIEW", "TEMPORARY")
+_REFUSED = (AnalysisException, UnsupportedOperationException, Py4JJavaError)  # a statement that a catalog does not take
+_DETAILS = "# Detailed Table Information"  # after the columns, one of which may be called Location too
 _STORES = (
     "java.io.",
     "java.nio.",
@@ -49,78 +55,180 @@ def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None
         places.check_path(match[2], f"{role} '{ref}'")
         local = places.local(spark, match[2])
         exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
+        if local is not None and exists and local.resolve().is_mount():
+            raise OutputError(f"{role} '{ref}': is a mount point, which cannot be replaced; name a folder in it")
     if exists and not overwrite:
         raise OutputError(f"{role} '{ref}': exists already; give --overwrite to replace it")
 
 
-def write(table: DataFrame, ref: str, role: str, overwrite: bool) -> DataFrame:
-    """Write a table whole and return it as read back.
+def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Together) -> DataFrame:
+    """Write a table whole beside its place, which it takes with the other results, and return it as read back.
 
-    In a catalog and on a local disk it is written under a temporary name and moved, so that an earlier table stands
-    until then; in other stores Spark's own commit makes it whole.
+    Until then an earlier table stands as it is. Stopped for good between two moves, it is found beside its place: of a
+    path `.../NAME` as `.../.NAME.<32 digits>.earlier`, of a catalog's table NAME as `NAME_<32 digits>_earlier`. To a
+    store that only Spark reaches, a table is written at once where none is.
 
     Raises:
         OutputError: it exists and `overwrite` is not set, or the store refuses it.
     """
-    spark = table.sparkSession
+    spark, label = table.sparkSession, f"{role} '{ref}'"
     check_new(spark, ref, role, overwrite)
-    mode = "overwrite" if overwrite else "error"  # the one name of it that Spark Connect knows
     match = FORMAT_AND_PATH.fullmatch(ref)
-    with writing(f"{role} '{ref}'"):
+    with writing(label):
         if match is None:
-            name = catalog_name(ref, role)
-            _save_as_table(table, name)
-            return spark.table(name)
-        kind, path = match.groups()
-        local = places.local(spark, path)
-        with _moved_to(local) if local is not None else contextlib.nullcontext(path) as target:
-            if kind == "csv":
-                csv_tables.write(table, str(target), mode)
-            else:
-                table.write.format(kind).mode(mode).save(str(target))
-        if kind == "csv":
-            return csv_tables.read_back(spark, path, table.schema)
-        return spark.read.format(kind).schema(table.schema).load(path)
-
-
-def remove(spark: SparkSession, ref: str, role: str) -> str:
-    """Remove a table that this run wrote, since a later step failed; return a line that says what stands."""
-    match = FORMAT_AND_PATH.fullmatch(ref)
-    removed = f"{role} '{ref}': removed again, since a later step failed"
-    try:
+            result = _in_catalog(spark, catalog_name(ref, role), label)
+        elif (on_disk := places.local(spark, match[2])) is not None:
+            result = _on_disk(on_disk, label)
+        else:
+            store = Addresses(spark, match[1], table.schema)
+            if not (overwrite and store.exists(match[2])):
+                return _at_once(table, match[1], match[2], label, results)
+            result = _at_address(store, match[2], label)
+        result.overwrite = overwrite
+        results.add(result)
         if match is None:
-            spark.sql(f"DROP TABLE IF EXISTS {catalog_name(ref, role)}")
-            return removed
-        local = places.local(spark, match[2])
-        if local is not None:
-            shutil.rmtree(local)
-            return removed
-    except (PySparkException, Py4JError, OSError):  # the catalog, or Spark itself, may be what failed
-        pass
-    return f"{role} '{ref}': stands, written by this run, which failed afterwards; remove it"
+            table.write.saveAsTable(result.temporary)
+            back = spark.table(result.temporary)
+        else:
+            scheme = "file:" if on_disk is not None else ""  # whatever Spark takes a path without one for
+            _save(table, match[1], scheme + result.temporary)
+            back = _load(spark, match[1], scheme + result.temporary, table.schema)
+        result.reported = result.written = True
+        return back
 
 
-def _save_as_table(table: DataFrame, name: str) -> None:
-    """Write a catalog's table under a temporary name and give it its own, in the place of an earlier one.
+def _in_catalog(spark: SparkSession, name: str, label: str) -> Result:
+    """Return the result that is to be this table."""
+    temporary = f"{name[:-1]}_{uuid.uuid4().hex}`"
+    return Result(Catalog(spark), label, writing, name, temporary, f"{temporary[:-1]}_earlier`")
 
-    Where the catalog renames nothing, the earlier table is overwritten by Spark's own means, from the temporary one.
-    Stopped between dropping the one and renaming the other, the temporary table stays.
-    """
-    spark, temporary = table.sparkSession, f"{name[:-1]}_{uuid.uuid4().hex}`"
-    own = parts(name)[-1]  # the new name within the schema: not all catalogs take a longer one
-    try:
-        table.write.saveAsTable(temporary)
-        written = spark.table(temporary)
+
+def _on_disk(path: Path, label: str) -> Result:
+    """Return the result that is to lie at this path, for which its folder is made and tried."""
+    place = path.resolve()  # a link stays one
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
+    temporary.mkdir()  # tried here, where it fails with a word; Spark makes its own
+    temporary.rmdir()
+    store = Files(fs.LocalFileSystem())
+    return Result(store, label, writing, str(place), str(temporary), f"{temporary}.earlier")
+
+
+def _at_address(store: "Addresses", path: str, label: str) -> Result:
+    """Return the result that is to be written over what lies at this address."""
+    parent, slash, name = path.rstrip("/").rpartition("/")
+    temporary = f"{parent}{slash}.{name}.{uuid.uuid4().hex}"
+    return Result(store, label, writing, path, temporary, f"{temporary}.earlier")
+
+
+def _at_once(table: DataFrame, kind: str, path: str, label: str, results: Together) -> DataFrame:
+    """Write a table where none is and only Spark can write; its own commit makes it whole."""
+    _save(table, kind, path, mode="error")  # the one name of it that Spark Connect knows
+    results.undo.callback(log.error, "%s: stands, written by this run, which failed afterwards; remove it", label)
+    return _load(table.sparkSession, kind, path, table.schema)
+
+
+def _save(table: DataFrame, kind: str, path: str, mode: str = "overwrite") -> None:
+    if kind == "csv":
+        csv_tables.write(table, path, mode)
+    else:
+        table.write.format(kind).mode(mode).save(path)
+
+
+def _load(spark: SparkSession, kind: str, path: str, schema: StructType) -> DataFrame:
+    if kind == "csv":
+        return csv_tables.read_back(spark, path, schema)
+    return spark.read.format(kind).schema(schema).load(path)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Tables by their names in a catalog."""
+
+    spark: SparkSession
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is a table of this name."""
+        return self.spark.catalog.tableExists(name)
+
+    def move(self, name: str, to: str) -> None:
+        """Give a table another name within its schema.
+
+        Raises:
+            MoveRefusedError: the catalog, or the table's format, renames nothing, or not by these rights.
+        """
+        own = parts(to)[-1]  # the new name within the schema: not all catalogs take a longer one
         try:
-            spark.sql(f"DROP TABLE IF EXISTS {name}")
-            spark.sql(f"ALTER TABLE {temporary} RENAME TO {own}")
-        except (AnalysisException, UnsupportedOperationException, Py4JJavaError) as error:
-            log.warning("the catalog does not rename to %s (%s): the table is written twice", name, reason(error))
-            written.write.mode("overwrite").saveAsTable(name)
-    finally:
-        with contextlib.suppress(PySparkException, Py4JError, OSError):  # what failed before is what is told
-            if spark.catalog.tableExists(name):
-                spark.sql(f"DROP TABLE IF EXISTS {temporary}")
+            self.spark.sql(f"ALTER TABLE {name} RENAME TO {own}")
+        except _REFUSED as error:
+            raise MoveRefusedError(reason(error)) from error
+
+    def copy(self, name: str, to: str) -> None:
+        """Write a table once more, over another one if there is one."""
+        self.spark.table(name).write.mode("overwrite").saveAsTable(to)
+
+    def remove(self, name: str) -> str | None:
+        """Drop a table and its files; return in words where files stand all the same, None if none do."""
+        where = self._location(name)
+        try:
+            self.spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")  # Iceberg keeps the files of a table without it
+        except _REFUSED:
+            self.spark.sql(f"DROP TABLE IF EXISTS {name}")
+        stands = where is not None and _files_at(self.spark, where)
+        return f"dropped, but its files are still at {where}" if stands else None
+
+    def _location(self, name: str) -> str | None:
+        """Return the folder or address of a table's files; None where the catalog states none."""
+        rows = [tuple(row)[:2] for row in self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
+        keys = [key for key, _ in rows]
+        return dict(rows[keys.index(_DETAILS) :]).get("Location") if _DETAILS in keys else None
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Tables of one format and schema by their paths, in stores that only Spark reaches: it moves and removes none."""
+
+    spark: SparkSession
+    kind: str
+    schema: StructType
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is anything at this path."""
+        return _there(self.spark, name) is not None
+
+    def move(self, name: str, to: str) -> None:
+        """Refuse it.
+
+        Raises:
+            MoveRefusedError: always.
+        """
+        raise MoveRefusedError("only Spark reaches the store")
+
+    def copy(self, name: str, to: str) -> None:
+        """Write a table once more, over another one if there is one."""
+        _save(_load(self.spark, self.kind, name, self.schema), self.kind, to)
+
+    def remove(self, name: str) -> str:
+        """Write a table without rows over it; return in words that it stands."""
+        _save(self.spark.createDataFrame([], self.schema), self.kind, name)
+        return "emptied, but stands without rows"
+
+
+def _there(spark: SparkSession, path: str) -> DataFrame | None:
+    """Return the files at a path, none of them read yet; None where there is no such path."""
+    try:
+        found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        _ = found.schema  # Spark Connect reads no sooner
+        return found
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        return None
+
+
+def _files_at(spark: SparkSession, path: str) -> bool:
+    found = _there(spark, path)
+    return found is not None and not found.select("path").isEmpty()
 
 
 def refuse(kind: str, kinds: Collection[str], label: str) -> None:
@@ -145,23 +253,3 @@ def writing(label: str) -> Iterator[None]:
         ):
             raise OutputError(f"{label}: cannot be written ({found}); look at its name, format and rights") from error
         raise
-
-
-@contextlib.contextmanager
-def _moved_to(target: Path) -> Iterator[Path]:
-    """Give a temporary path beside the target; move it there when all went well, else leave the target as it was."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    temporary.mkdir()  # tried here, where it fails with a word; Spark makes its own
-    temporary.rmdir()
-    earlier = temporary.with_name(f"{temporary.name}.earlier")
-    try:
-        yield temporary
-        if target.exists():
-            target.rename(earlier)  # removing it takes long; stopped between two renames it can still be found
-        temporary.rename(target)
-    finally:
-        if earlier.exists() and not target.exists():
-            earlier.rename(target)
-        shutil.rmtree(earlier, ignore_errors=True) if earlier.is_dir() else earlier.unlink(missing_ok=True)
-        shutil.rmtree(temporary, ignore_errors=True)

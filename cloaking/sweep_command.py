@@ -43,6 +43,7 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
     from cloaking import files, sweep
     from cloaking.report.sweep import SweepRun
 
+    begun = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=time.monotonic() - start)
     files.check(settings.output)
     started = time.monotonic()
     components, points = _read(spark, settings)
@@ -53,7 +54,7 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
     run = SweepRun(
         run_id=uuid.uuid4().hex,
         name=settings.name or settings.originals,
-        run_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        run_at=begun.isoformat(timespec="seconds"),
         sweep=found,
         inputs=((settings.originals, len(points)),),
         components=components,

@@ -93,6 +93,33 @@ def test_the_report_has_the_documented_keys(command, pair):
     assert {"cloaking", "python", "spark", "numpy"} <= set(report["versions"])
 
 
+def test_the_date_is_that_of_the_start_where_a_run_lasts_past_midnight(command, pair, monkeypatch):
+    import time
+
+    from cloaking import inputs
+
+    class Clock(datetime.datetime):
+        """A clock of which the tables are read a second after midnight."""
+
+        midnight = False
+
+        @classmethod
+        def now(cls, tz=None):
+            return cls(2026, 11, 2, 0, 0, 1, tzinfo=tz) if cls.midnight else cls(2026, 11, 1, 23, 59, 59, tzinfo=tz)
+
+    def read(*arguments):
+        Clock.midnight = True
+        return reading(*arguments)
+
+    reading = inputs.read
+    monkeypatch.setattr(inputs, "read", read)
+    monkeypatch.setattr(datetime, "datetime", Clock)
+    monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+    done = command(*pair)
+    assert (done.code, done.report["run_date"]) == (0, "2026-11-01")
+    assert done.report["run_at"] == "2026-11-01T23:59:59+00:00"
+
+
 def test_options_find_their_way_into_the_report(command, pair):
     report = command(*pair, "--name", "patients", "--run-date", "2026-02-28", "--tasks", "3").report
     assert (report["name"], report["run_date"]) == ("patients", "2026-02-28")
@@ -190,13 +217,44 @@ def test_counts_are_removed_where_a_later_step_fails(command, pair, tmp_path, ki
     def full(*_):
         raise OutputError("--output: no space left")
 
-    monkeypatch.setattr(files, "together", full)
+    monkeypatch.setattr(files, "into", full)
     done = command(*pair, "--counts", kind.format(tmp_path))
     assert done.code == 2
     assert done.problems[-1] == "local-cloaking: --output: no space left"
     assert "removed again" in caplog.text
     assert not (tmp_path / "counts").exists()
     assert not spark.catalog.tableExists("counts_of_a_failed_run")
+
+
+@pytest.mark.parametrize("kind", ["parquet:{}/counts", "counts_of_last_month"])
+@pytest.mark.parametrize("failing", ["to_json", "into"])
+def test_the_earlier_counts_and_report_stand_where_a_later_step_fails(
+    command, pair, tmp_path, kind, failing, spark, monkeypatch, caplog
+):
+    from cloaking import files, report, tables
+
+    def broken(*_):
+        raise ZeroDivisionError("meant")
+
+    def rows():
+        return sorted(tables.read(spark, kind.format(tmp_path), "counts").collect())
+
+    counts = ["--counts", kind.format(tmp_path), "--overwrite"]
+    first = command(*pair, *counts).report
+    before = rows()
+    page = (tmp_path / "report" / "report.html").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(report if failing == "to_json" else files, failing, broken)
+        done = command(*pair, *counts, "--where-avatars", "id <= 4")
+    assert (done.code, done.report) == (1, first)
+    assert rows() == before
+    assert (tmp_path / "report" / "report.html").read_bytes() == page
+    assert f"counts '{kind.format(tmp_path)}': removed again, since a later step failed; the earlier one" in caplog.text
+    assert command(*pair, *counts, "--where-avatars", "id <= 4").code == 0
+    assert rows() != before
+    assert not [path for path in tmp_path.rglob(".*") if path.suffix != ".crc"]
+    assert not [table.name for table in spark.catalog.listTables() if "counts_of_last_month_" in table.name]
+    spark.sql("DROP TABLE IF EXISTS counts_of_last_month")
 
 
 def test_a_column_that_the_tables_are_partitioned_by_is_a_component_only_where_it_is_named(command, tmp_path, spark):
@@ -256,7 +314,7 @@ def test_a_bug_is_a_traceback_and_1_and_leaves_nothing(command, pair, tmp_path, 
     def broken(*_):
         raise ZeroDivisionError("meant")
 
-    monkeypatch.setattr(files, "together", broken)
+    monkeypatch.setattr(files, "into", broken)
     done = command(*pair, "--counts", f"parquet:{tmp_path}/counts")
     assert (done.code, done.report) == (1, None)
     assert any("Traceback" in line for line in done.problems)
@@ -271,7 +329,7 @@ def test_an_older_report_stands_where_the_next_one_cannot_be_written(command, pa
     def full(*_):
         raise OutputError("--output: no space left")
 
-    monkeypatch.setattr(files, "together", full)
+    monkeypatch.setattr(files, "into", full)
     done = command(*pair)
     assert (done.code, done.report) == (2, first)
 

@@ -266,7 +266,7 @@ def counts_state(path):
         ("checked:", "", ("old", "old", "old", [OLD_DATE])),
         ("index:", "", ("old", "old", "old", [OLD_DATE])),
         ("PAUSED counting", COUNTING, ("old", "old", "old", [OLD_DATE])),
-        ("PAUSED history", HISTORY, ("old", "old", "new", [OLD_DATE])),
+        ("PAUSED history", HISTORY, ("old", "old", "old", [OLD_DATE])),
     ],
     ids=["reading", "checked", "index", "counting", "history"],
 )
@@ -279,13 +279,16 @@ def test_a_killed_job_leaves_the_old_report_whole_or_none(folder, earlier, mark,
     assert found[:4] == left, f"left: {found}\n{said}"
 
 
-def test_a_job_killed_between_page_and_json_leaves_no_report_and_can_simply_be_run_again(folder, earlier):
+def test_a_job_killed_between_page_and_json_leaves_the_earlier_results_beside_and_can_be_run_again(folder, earlier):
     with started(folder, *results(folder), *NEW, pause=BETWEEN) as job:
         said = until(job, "PAUSED between")
         os.killpg(job.pid, signal.SIGKILL)
         said += ended(job)
     found = state(folder, earlier)
     assert found[:4] == ("none", "new", "new", [OLD_DATE, NEW_DATE]), f"left: {found}\n{said}"
+    [counts], [report] = folder.glob(".counts.*.earlier"), (folder / "report").glob(".report.json.*.earlier")
+    assert counts_state(counts) == "old"
+    assert report.read_bytes() == (earlier / "report" / "report.json").read_bytes()
     with started(folder, *results(folder), *NEW) as job:
         said = ended(job)
     assert job.returncode == 0, said
@@ -308,7 +311,9 @@ def group_twice(job, number):  # as timeout(1) does
         ("SIGINT", once, "PAUSED counting", COUNTING, ("old", "old", "old", [OLD_DATE])),
         ("SIGTERM", group_twice, "PAUSED counting", COUNTING, ("old", "old", "old", [OLD_DATE])),
         ("SIGTERM", group_twice, "checked:", "", ("old", "old", "old", [OLD_DATE])),
-        ("SIGTERM", once, "PAUSED between", BETWEEN, ("none", "new", "none", [OLD_DATE, NEW_DATE])),
+        ("SIGTERM", once, "PAUSED history", HISTORY, ("old", "old", "old", [OLD_DATE])),
+        ("SIGTERM", once, "PAUSED between", BETWEEN, ("old", "old", "old", [OLD_DATE, NEW_DATE])),
+        ("SIGINT", group_twice, "PAUSED between", BETWEEN, ("old", "old", "old", [OLD_DATE, NEW_DATE])),
     ],
 )
 def test_a_stopped_job_says_so_in_one_line_and_cleans_up(folder, earlier, name, send, mark, pause, left):
@@ -380,15 +385,15 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("on_disk", "option", "counts", "told"),
+    ("on_disk", "option", "told"),
     [
-        ("report", "--output", "none", "counts 'parquet:"),
-        ("counts", "counts 'parquet:", "old", ""),
-        ("history", "history 'parquet:", "none", "counts 'parquet:"),
+        ("report", "--output", "counts 'parquet:"),
+        ("counts", "counts 'parquet:", ""),
+        ("history", "history 'parquet:", "counts 'parquet:"),
     ],
 )
 def test_a_full_disk_is_one_line_and_2_and_the_earlier_report_stands(
-    folder, earlier, small_disk, on_disk, option, counts, told
+    folder, earlier, small_disk, on_disk, option, told
 ):
     disk, leave = small_disk
     shutil.move(folder / on_disk, disk / on_disk)
@@ -404,7 +409,7 @@ def test_a_full_disk_is_one_line_and_2_and_the_earlier_report_stands(
     assert not told or any(told in line and "removed again" in line for line in said.splitlines()), said
     assert "Traceback" not in said
     found = state(folder, earlier)
-    assert found == ("old", "old", counts, [OLD_DATE], []), f"left: {found}\n{said}"
+    assert found == ("old", "old", "old", [OLD_DATE], []), f"left: {found}\n{said}"
     assert list(disk.iterdir()) == []
 
 
@@ -414,4 +419,4 @@ def test_where_the_report_fails_after_the_history_the_row_that_stands_is_told(fo
     assert job.returncode == 2, said
     assert any("ERROR history 'parquet:" in line and "the next run" in line for line in said.splitlines()), said
     found = state(folder, earlier)
-    assert found == ("old", "old", "none", [OLD_DATE, NEW_DATE], []), f"left: {found}\n{said}"
+    assert found == ("old", "old", "old", [OLD_DATE, NEW_DATE], []), f"left: {found}\n{said}"

@@ -122,6 +122,36 @@ def test_a_later_failure_removes_what_was_written(project, raw, tmp_path):
     assert code == 2 and "cannot be written" in problems[0] and not (tmp_path / "o").exists()
 
 
+def test_earlier_tables_and_the_model_stand_where_a_later_step_fails(project, raw, tmp_path, monkeypatch, caplog):
+    from cloaking import files
+
+    argv = [
+        "--originals", raw[0], "--avatars", raw[1], "--categorical", "arm", "--output", tmp_path / "model",
+        "--overwrite", "--projected-originals", f"parquet:{tmp_path}/o", "--projected-avatars", f"parquet:{tmp_path}/a",
+    ]  # fmt: skip
+    assert project(*argv, "--ncp", 2) == (0, [])
+    before = [read(tmp_path / name) for name in "oa"] + [(tmp_path / "model" / "model.json").read_text()]
+    move = files.Files.move
+
+    def refused(self, name, to):
+        if to.endswith("model.json"):
+            raise OSError(28, "full")
+        move(self, name, to)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files.Files, "move", refused)
+        code, [problem] = project(*argv, "--ncp", 1)
+    assert (code, "model.json cannot be written (No space left on device)" in problem) == (2, True)
+    # The earlier model cannot be moved back either: it is said where it is.
+    [model] = (tmp_path / "model").glob(".model.json.*.earlier")
+    assert f"the earlier one at {model}" in caplog.text
+    after = [read(tmp_path / name) for name in "oa"] + [model.read_text()]
+    assert before[0].equals(after[0]) and before[1].equals(after[1]) and before[2] == after[2]
+    assert caplog.text.count("removed again, since a later step failed; the earlier one stands as it was") == 2
+    assert project(*argv, "--ncp", 1) == (0, [])
+    assert list(read(tmp_path / "o").columns) == ["id", "dim_1"]
+
+
 def test_rows_of_two_files_can_be_numbered(project, csv, tmp_path):
     a, b = (csv(name, "x,y\n" + "\n".join(f"{i},{i * k % 11}" for i in range(30))) for name, k in (("a", 3), ("b", 5)))
     code, problems = project(
