@@ -38,9 +38,7 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
     label = f"{role} '{ref}'"
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is not None:
-        if match[1] not in _IN_FOLDERS:
-            raise OutputError(f"{label}: {match[1]} cannot keep it; use parquet:, orc: or a table of a catalog")
-        check_path(match[2], label)
+        _check(match[1], match[2], label)
         found = _at_path(spark, match[1], match[2], label)
     else:
         name = catalog_name(ref, role)
@@ -65,9 +63,8 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
 def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None:
     """Put a row in the place of those of its key; without any yet, or without a table, it is added.
 
-    In Parquet and ORC, at a path as in a catalog, the key has a folder, which is overwritten by itself. Spark's own
-    INSERT OVERWRITE of a partition loses rows where two runs write at once. Delta and Iceberg replace the rows that meet
-    a condition.
+    In Parquet and ORC, at a path as in a catalog, the key has a folder, which is overwritten by itself: Spark's INSERT
+    OVERWRITE of a partition loses rows where two runs write at once. Delta and Iceberg replace the rows of a condition.
 
     Args:
         row: one row, with the key among its columns.
@@ -82,6 +79,7 @@ def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None
     match = FORMAT_AND_PATH.fullmatch(ref)
     with writing(label):
         if match is not None:
+            _check(match[1], match[2], label)
             folders = (f"{name}={FOLDER_SIGN.sub(_escaped, str(value))}" for name, value in key.items())
             _overwrite(row.drop(*key), match[1], "/".join((match[2].rstrip("/"), *folders)))
             return
@@ -96,6 +94,12 @@ def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None
             rest = filled.drop(*(alike(one, filled.columns)[0] for one in key))
             _overwrite(rest, kind, _partition(spark, name, key, label))
             spark.catalog.refreshTable(name)
+
+
+def _check(kind: str, path: str, label: str) -> None:
+    if kind not in _IN_FOLDERS:
+        raise OutputError(f"{label}: {kind} cannot keep it; use parquet:, orc: or a table of a catalog")
+    check_path(path, label)
 
 
 def _at_path(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame | None:
@@ -197,7 +201,8 @@ def _partition(spark: SparkSession, name: str, key: Mapping[str, Any], label: st
     if any("\\" in text for text in texts.values()) and spark.conf.get(_NO_ESCAPES) == "true":
         raise OutputError(f"{label}: a name with special characters needs {_NO_ESCAPES}=false")
     partition = "PARTITION (" + ", ".join(f"{quoted(one)} = '{text}'" for one, text in texts.items()) + ")"
-    spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {partition}")
+    if spark.sql(f"SHOW PARTITIONS {name} {partition}").first() is None:  # a catalog in memory would move a present one
+        spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {partition}")
     return _details(spark, f"{name} {partition}")["Location"]
 
 
@@ -216,7 +221,7 @@ def _escaped(sign: re.Match[str]) -> str:
 
 def _overwrite(row: DataFrame, kind: str, folder: str) -> None:
     """Put a row in the place of all that a folder holds; on this disk an earlier one stands until this one is whole."""
-    place = local(row.sparkSession, folder)
+    place, row = local(row.sparkSession, folder), row.coalesce(1)  # to one file
     if place is None:
         row.write.format(kind).mode("overwrite").save(folder)
         return

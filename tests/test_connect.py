@@ -61,6 +61,8 @@ kept = [f"--counts=csv:{folder}/counts", f"--history=parquet:{folder}/history", 
 codes = [main([*tables, *kept, f"--run-date=2026-0{month}-01", f"--output={folder}/report", *more])
          for month, more in ((1, []), (2, ["--overwrite"]))]
 codes.append(main(["--originals=nosuch", "--avatars=parquet:/nosuch", f"--output={folder}/report"]))
+from cloaking import places
+assert places.local(spark, folder) is places.local(spark, f"file:{folder}") is None  # its server may be elsewhere
 print(codes, spark.read.parquet(f"{folder}/history").count())
 """
     done = run(code, tmp_path, DATA)
