@@ -148,7 +148,7 @@ def test_a_path_without_a_scheme_lies_in_the_default_file_system(spark, tmp_path
         places.check_apart(spark, {"counts": "parquet:/shown/x"}, [], "/shown/x/report")  # a folder is on this disk
 
 
-@pytest.mark.parametrize("store", ["nosuch://host", "viewfs://empty/"])  # one that Spark has not, one without any folder
+@pytest.mark.parametrize("store", ["nosuch://host", "viewfs://empty/"])  # one that is not, one without a folder
 def test_a_path_in_a_store_that_spark_cannot_say_may_be_anywhere(spark, default_store, store):
     with default_store(store):
         assert places.local(spark, "/data/x") is None
