@@ -7,7 +7,7 @@ from typing import Any
 from cloaking.figures import Rule
 
 LONGEST_NAME = 250  # bytes of a folder's name, without `name=`
-_FOLDER_SIGN = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")  # takes three bytes there
+FOLDER_SIGN = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")  # takes three bytes there
 
 
 def contradictions(values: Mapping[str, Any]) -> list[str]:
@@ -64,7 +64,7 @@ def _result_problems(values: Mapping[str, Any]) -> list[str]:
         problems.append("--overwrite is about --counts, which is not given")
     if "compare_last" in values and "history" not in values:
         problems.append("--compare-last needs --history, which holds the last run")
-    folder = _FOLDER_SIGN.sub("%00", values.get("name") or values.get("originals", ""))
+    folder = FOLDER_SIGN.sub("%00", values.get("name") or values.get("originals", ""))
     if "history" in values and len(folder.encode()) > LONGEST_NAME:
         problems.append(f"--name is too long for a history, which has a folder of it: at most {LONGEST_NAME} bytes")
     return problems

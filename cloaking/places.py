@@ -1,10 +1,13 @@
 """References -> the places where tables lie, and a refusal of results that lie on an input or on each other."""
 
 import re
+import uuid
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cloaking.errors import OutputError
@@ -14,7 +17,7 @@ from cloaking.tables import FORMAT_AND_PATH
 _PATTERN = re.compile(r"[*?\[\]{}\\]")  # what Spark reads as a pattern of paths, though it writes it as it is
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 _ADDRESS = re.compile(r"(?:([a-z][a-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
-_CLUSTERS_OWN = {"", "file", "hdfs", "dbfs"}  # what a path without a scheme may be
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _TABLE = "table"  # the store of names in a catalog
 
 Place = tuple[str, str, tuple[str, ...]]  # the store's scheme, its host or bucket, the folders or the parts of a name
@@ -54,8 +57,8 @@ def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collect
                 problems.append(f"{role} '{ref}': lies on the {other_role}; name another place")
         written[role] = place
     if folder is not None:
-        on_disk = "://" not in folder  # whatever the cluster's own store is
-        place = ("file", "", Path(folder).resolve().parts) if on_disk else _folder(spark, folder)
+        on_disk = "://" not in folder  # whatever Spark takes a path without a scheme for
+        place = _folder(spark, f"file:{Path(folder).resolve()}" if on_disk else folder)
         if any(_within(place, other) for other in read):
             problems.append(f"--output {folder}: lies in one of the tables to read; name another folder")
         for role, other in written.items():
@@ -105,12 +108,36 @@ def catalog_name(ref: str, role: str) -> str:
 
 
 def local(spark: SparkSession, path: str) -> Path | None:
-    """Return the path on this machine's disk, None where only Spark knows the store."""
-    if path.startswith("file:"):
-        return Path("/" + path.removeprefix("file:").lstrip("/"))
-    if "://" in path or not str(spark.conf.get("spark.master", "")).startswith("local"):
+    """Return the path on this machine's disk, None where Spark may write it to another place.
+
+    That is: Spark takes it for a path of `file:`, all of Spark runs in this machine's processes, and it is not asked
+    through Spark Connect, whose server may be elsewhere. Where Spark cannot say what it takes a path for, it is None.
+    """
+    session: object = spark  # under Connect it is another class
+    here = isinstance(session, SparkSession) and str(spark.conf.get("spark.master", "")).startswith("local")
+    address = _address(spark, path) if here else ""
+    if not address.startswith("file:"):
         return None
-    return Path(path).absolute()
+    return Path("/" + address.removeprefix("file:").lstrip("/"))
+
+
+def _address(spark: SparkSession, path: str) -> str:
+    """Return a path with the scheme that Spark gives it; as it is where it has one, or where Spark cannot say it.
+
+    A path without a scheme lies in the cluster's default file system, which may be set in files that no setting of the
+    session shows. So Spark is asked for a file that is not there, and names the folder in which it looked.
+    """
+    if _SCHEME.match(path) or path.startswith("//"):
+        return path
+    missing = uuid.uuid4().hex
+    try:
+        # Twice: of one path Spark logs at length that it is missing. The schema: Spark Connect reads no sooner.
+        _ = spark.read.format("text").load([missing, missing]).schema
+    except (PySparkException, Py4JJavaError) as error:
+        found = re.search(rf"({_SCHEME.pattern}(?://[^/]*)?)(/.*){missing}", str(error))
+        if found is not None:
+            return found[1] + (path if path.startswith("/") else found[2] + path)
+    return path
 
 
 def _place(spark: SparkSession, ref: str) -> Place:
@@ -126,20 +153,18 @@ def _place(spark: SparkSession, ref: str) -> Place:
 
 
 def _folder(spark: SparkSession, path: str) -> Place:
-    on_disk = local(spark, path)
-    if on_disk is not None:
-        return ("file", "", on_disk.resolve().parts)
-    scheme, host, rest = (part or "" for part in _ADDRESS.fullmatch(path).groups())  # type: ignore[union-attr]
+    scheme, host, rest = (part or "" for part in _ADDRESS.fullmatch(_address(spark, path)).groups())  # type: ignore[union-attr]
+    if scheme == "file":
+        rest = str(Path(rest).resolve())
     return (_SAME_STORE.get(scheme, scheme), host, tuple(part for part in rest.split("/") if part))
 
 
 def _within(place: Place, other: Place) -> bool:
-    """Tell whether a place is the other one or, of folders, lies in it."""
-    if place[0] == _TABLE:
+    """Tell whether a place is the other one or, of folders, lies in it; one in an unknown store may lie in any."""
+    if _TABLE in (place[0], other[0]):
         return place == other
-    stores, hosts = {place[0], other[0]}, {place[1], other[1]}
-    same_store = len(stores) == 1 or ("" in stores and stores <= _CLUSTERS_OWN)
-    return same_store and len(hosts - {""}) <= 1 and place[2][: len(other[2])] == other[2]
+    same_store = place[0] == other[0] or "" in (place[0], other[0])
+    return same_store and len({place[1], other[1]} - {""}) <= 1 and place[2][: len(other[2])] == other[2]
 
 
 def _on_an_input(role: str, ref: str) -> str:

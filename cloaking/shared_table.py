@@ -1,30 +1,31 @@
 """A table that several runs share, also at once: its rows are read, and one is put in the place of those of its key."""
 
-import contextlib
-import threading
-from collections.abc import Iterator, Mapping
+import re
+import shutil
+import uuid
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
+from cloaking.contradictions import FOLDER_SIGN
 from cloaking.errors import InputError, OutputError
 from cloaking.names import alike, column, parts, quoted
-from cloaking.places import catalog_name, check_path
-from cloaking.stores import refuse, writing
+from cloaking.places import catalog_name, check_path, local
+from cloaking.stores import writing
 from cloaking.tables import FORMAT_AND_PATH, reading
 
 _NO_TABLE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")  # no folder, or an empty one
-_NO_PLAN = ("AnalysisException", "Error occurred during query planning")  # what Spark 3 and 4 explain instead of a plan
-# What insertInto takes from the session alone: that it replaces the partitions of its rows and leaves all others.
-_ONE_BY_ONE = {
-    "spark.sql.sources.partitionOverwriteMode": "dynamic",
-    "hive.exec.dynamic.partition.mode": "nonstrict",  # for tables in a format of Hive's own
-}
-_SETTINGS = threading.Lock()  # a session's settings are one for all of its threads
+_IN_FOLDERS = ("parquet", "orc")  # the rows of a key have a folder, which is overwritten by itself
+# Their tables replace the rows that meet a condition. Others accept the condition, ignore it and empty the table.
+_BY_CONDITION = ("delta", "iceberg")
+_SERDES = {"ParquetHiveSerDe": "parquet", "OrcSerde": "orc"}  # of tables in a format of Hive's own
+_NO_ESCAPES = "spark.sql.parser.escapedStringLiterals"
+_PLAIN = re.compile(r"[A-Za-z0-9_ .-]")  # what means itself in any text of SQL; no $, which begins a variable
 
 
 def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tuple[str, ...]) -> DataFrame | None:
@@ -37,32 +38,33 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
     label = f"{role} '{ref}'"
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is not None:
-        refuse(match[1], ("jdbc", "csv", "text"), label)
-        check_path(match[2], label)
+        _check(match[1], match[2], label)
         found = _at_path(spark, match[1], match[2], label)
-        parted = found is not None and _in_folders(found, keys)
     else:
         name = catalog_name(ref, role)
         with reading(label, everything=True):
             found = spark.table(name) if spark.catalog.tableExists(name) else None
-        parted = found is not None and _partitioned(spark, name, keys)
     if found is None:
         return None
     missing = [name for name in schema.names if not alike(name, found.columns)]
     if missing:
         raise InputError(f"{label}: is another table, without the columns {', '.join(missing)}; name a new one")
-    if not parted:
-        raise OutputError(_not_partitioned(label, keys))
-    if match is not None:  # by the schema, since partitions would give a name like 007 another type
+    if match is None:
+        with reading(label, everything=True):
+            _format(spark, name, label, keys)
+    else:
+        if not _in_folders(found, keys):
+            raise OutputError(_not_partitioned(label, keys))
+        # By the schema, since partitions would give a name like 007 another type.
         found = spark.read.format(match[1]).schema(schema).load(match[2])
-    return found.select(*schema.names)
+    return found.select(*(column(one.name).cast(one.dataType).alias(one.name) for one in schema))
 
 
 def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None:
     """Put a row in the place of those of its key; without any yet, or without a table, it is added.
 
-    A folder is partitioned by the key, and Spark replaces its partitions one by one. So it does in a catalog, unless
-    the table's format replaces rows by a condition, as Iceberg and Delta do.
+    In Parquet and ORC, at a path as in a catalog, the key has a folder, which is overwritten by itself: Spark's INSERT
+    OVERWRITE of a partition loses rows where two runs write at once. Delta and Iceberg replace the rows of a condition.
 
     Args:
         row: one row, with the key among its columns.
@@ -77,27 +79,34 @@ def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None
     match = FORMAT_AND_PATH.fullmatch(ref)
     with writing(label):
         if match is not None:
-            writer = row.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-            writer.format(match[1]).partitionBy(*key).save(match[2])
+            _check(match[1], match[2], label)
+            folders = (f"{name}={FOLDER_SIGN.sub(_escaped, str(value))}" for name, value in key.items())
+            _overwrite(row.drop(*key), match[1], "/".join((match[2].rstrip("/"), *folders)))
             return
         spark, name = row.sparkSession, catalog_name(ref, role)
         if not spark.catalog.tableExists(name):
             _create(spark, name, row.schema, tuple(key))
-        there = spark.table(name).schema
-        kept = [column(one.name) if alike(one.name, row.columns) else F.lit(None).cast(one.dataType) for one in there]
-        filled = row.select(*(one.alias(field.name) for one, field in zip(kept, there, strict=True)))
-        if not _partitioned(spark, name, tuple(key)):
-            raise OutputError(_not_partitioned(label, tuple(key)))
-        if _replaces_by_condition(spark, name, tuple(key)):
+        kind = _format(spark, name, label, tuple(key))
+        filled = row.select(*(_filled(one, row.columns) for one in spark.table(name).schema))
+        if kind in _BY_CONDITION:
             filled.writeTo(name).overwrite(_equal({alike(one, filled.columns)[0]: value for one, value in key.items()}))
         else:
-            with _one_by_one(spark):
-                filled.write.insertInto(name, overwrite=True)
+            rest = filled.drop(*(alike(one, filled.columns)[0] for one in key))
+            _overwrite(rest, kind, _partition(spark, name, key, label))
+            spark.catalog.refreshTable(name)
+
+
+def _check(kind: str, path: str, label: str) -> None:
+    if kind not in _IN_FOLDERS:
+        raise OutputError(f"{label}: {kind} cannot keep it; use parquet:, orc: or a table of a catalog")
+    check_path(path, label)
 
 
 def _at_path(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame | None:
     with reading(label, everything=True):
         try:
+            # Twice: of one path Spark logs at length that it is missing.
+            _ = spark.read.format("text").load([path, path]).schema
             found = spark.read.format(kind).load(path)
             _ = found.schema  # Spark Connect reads no sooner
             return found
@@ -113,17 +122,42 @@ def _in_folders(table: DataFrame, keys: tuple[str, ...]) -> bool:
     return all([folder.partition("=")[0] for folder in folders] == [*keys] for folders in above)
 
 
-def _partitioned(spark: SparkSession, name: str, keys: tuple[str, ...]) -> bool:
-    """Tell whether the table has partitions by these keys and no others."""
+def _format(spark: SparkSession, name: str, label: str, keys: tuple[str, ...]) -> str:
+    """Return the format of a catalog's table, one that is known to replace the rows of a key and no others.
+
+    Raises:
+        OutputError: it is no such table.
+    """
     by = [one.name.lower() for one in spark.catalog.listColumns(name) if one.isPartition]
-    return sorted(by) == sorted(keys)
+    if sorted(by) != sorted(keys):
+        raise OutputError(_not_partitioned(label, keys))
+    details = _details(spark, name)
+    found = details.get("Provider", "").lower()
+    found = _SERDES.get(details.get("Serde Library", "").rpartition(".")[2], found) if found == "hive" else found
+    plain = (
+        details.get("Catalog") == "spark_catalog"
+        and details.get("Partition Provider") == "Catalog"
+        and "Num Buckets" not in details
+        and "transactional=true" not in details.get("Table Properties", "").lower()
+    )
+    if found in _BY_CONDITION or (found in _IN_FOLDERS and plain):
+        return found
+    raise OutputError(
+        f"{label}: is a table that is not known to replace the rows of a {' and a '.join(keys)} and no others (format: "
+        f"{found or 'unknown'}); use Delta, Iceberg, or Parquet or ORC in Spark's own catalog, without buckets or "
+        "transactions and with its partitions in the catalog"
+    )
 
 
-def _replaces_by_condition(spark: SparkSession, name: str, keys: tuple[str, ...]) -> bool:
-    """Tell whether the table's format can replace the rows of a condition; Spark is asked for the plan alone."""
-    where = " AND ".join(f"{quoted(key)} IS NULL" for key in keys)
-    plan = spark.sql(f"EXPLAIN INSERT INTO {name} REPLACE WHERE {where} SELECT * FROM {name} LIMIT 0").first()
-    return plan is not None and not any(word in str(plan[0]) for word in _NO_PLAN)
+def _details(spark: SparkSession, described: str) -> dict[str, str]:
+    """Return what the catalog says of a table or a partition besides its columns, by the catalog's own words."""
+    found: dict[str, str] = {}
+    reached = False
+    for name, value, *_ in spark.sql(f"DESCRIBE TABLE EXTENDED {described}").collect():
+        if reached:
+            found.setdefault(name, value)  # of a partition, what is said of its table comes last
+        reached = reached or name.startswith("# Detailed ")
+    return found
 
 
 def _not_partitioned(label: str, keys: tuple[str, ...]) -> str:
@@ -149,22 +183,59 @@ def _using(spark: SparkSession, name: str) -> str:
     """Return the format's clause for Spark's own catalog, which would make a table in a format of Hive's own."""
     first, *rest = (part.strip("`") for part in parts(name))
     named = len(rest) > 1 or (rest and spark.conf.get(f"spark.sql.catalog.{first}", None) is not None)
-    catalog = first if named else spark.catalog.currentCatalog()
-    return f" USING {spark.conf.get('spark.sql.sources.default')}" if catalog == "spark_catalog" else ""
+    if (first if named else spark.catalog.currentCatalog()) != "spark_catalog":
+        return ""
+    usual = str(spark.conf.get("spark.sql.sources.default"))
+    return f" USING {usual if usual in (*_IN_FOLDERS, *_BY_CONDITION) else _IN_FOLDERS[0]}"
 
 
-@contextlib.contextmanager
-def _one_by_one(spark: SparkSession) -> Iterator[None]:
-    """Let insertInto replace the partitions of its rows alone, and give the session its settings back."""
-    with _SETTINGS:
-        before = {key: spark.conf.get(key, None) for key in _ONE_BY_ONE}
-        try:
-            for key, value in _ONE_BY_ONE.items():
-                spark.conf.set(key, value)
-            yield
-        finally:
-            for key, earlier in before.items():
-                spark.conf.unset(key) if earlier is None else spark.conf.set(key, earlier)
+def _filled(field: StructField, columns: list[str]) -> Column:
+    """Return the row's column for a field of the table, null where the row has none."""
+    value = column(field.name) if alike(field.name, columns) else F.lit(None)
+    return value.cast(field.dataType).alias(field.name)
+
+
+def _partition(spark: SparkSession, name: str, key: Mapping[str, Any], label: str) -> str:
+    """Return the folder of a key in a table of Spark's own catalog, which gets the partition if it has none."""
+    texts = {one: "".join(map(_literal, str(value))) for one, value in key.items()}
+    if any("\\" in text for text in texts.values()) and spark.conf.get(_NO_ESCAPES) == "true":
+        raise OutputError(f"{label}: a name with special characters needs {_NO_ESCAPES}=false")
+    partition = "PARTITION (" + ", ".join(f"{quoted(one)} = '{text}'" for one, text in texts.items()) + ")"
+    if spark.sql(f"SHOW PARTITIONS {name} {partition}").first() is None:  # a catalog in memory would move a present one
+        spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {partition}")
+    return _details(spark, f"{name} {partition}")["Location"]
+
+
+def _literal(character: str) -> str:
+    """Return a character as it can stand in any text of SQL: quotes, variables and line ends by their number."""
+    if _PLAIN.fullmatch(character):
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def _escaped(sign: re.Match[str]) -> str:
+    """Return a sign as Spark writes it in the name of a partition's folder."""
+    return f"%{ord(sign[0]):02X}"
+
+
+def _overwrite(row: DataFrame, kind: str, folder: str) -> None:
+    """Put a row in the place of all that a folder holds; on this disk an earlier one stands until this one is whole."""
+    place, row = local(row.sparkSession, folder), row.coalesce(1)  # to one file
+    if place is None:
+        row.write.format(kind).mode("overwrite").save(folder)
+        return
+    whole, earlier = (place.with_name(f".{uuid.uuid4().hex}") for _ in range(2))
+    try:
+        row.write.format(kind).save(f"file:{whole}")
+        if place.exists():
+            place.rename(earlier)
+        whole.rename(place)
+    finally:
+        if earlier.exists() and not place.exists():
+            earlier.rename(place)
+        for one in (whole, earlier):
+            shutil.rmtree(one, ignore_errors=True)
 
 
 def _equal(key: Mapping[str, Any]) -> Column:

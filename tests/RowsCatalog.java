@@ -51,7 +51,7 @@ public class RowsCatalog implements TableCatalog {
   }
 
   public Table createTable(Identifier at, StructType schema, Transform[] partitions, Map<String, String> properties) {
-    return tables.computeIfAbsent(at, one -> new RowsTable(one.toString(), schema, partitions));
+    return tables.computeIfAbsent(at, one -> new RowsTable(one.toString(), schema, partitions, properties));
   }
 
   public void renameTable(Identifier from, Identifier to) throws NoSuchTableException {
@@ -61,15 +61,19 @@ public class RowsCatalog implements TableCatalog {
   }
 
   static class RowsTable implements SupportsRead, SupportsWrite {
-    final String name; final StructType schema; final Transform[] partitions;
+    final String name; final StructType schema; final Transform[] partitions; final Map<String, String> properties;
     final List<Row> rows = new ArrayList<>();
 
-    RowsTable(String name, StructType schema, Transform[] partitions) {
-      this.name = name; this.schema = schema; this.partitions = partitions;
+    RowsTable(String name, StructType schema, Transform[] partitions, Map<String, String> properties) {
+      this.name = name; this.schema = schema; this.partitions = partitions; this.properties = properties;
     }
 
     public String name() { return name; }
     public StructType schema() { return schema; }
+    /** Iceberg, where nothing else is asked for: a format whose tables replace rows just as these do. */
+    public Map<String, String> properties() {
+      return Map.of("provider", properties.getOrDefault("provider", "iceberg"));
+    }
     public Transform[] partitioning() { return partitions; }
     public Set<TableCapability> capabilities() {
       return Set.of(TableCapability.BATCH_READ, TableCapability.V1_BATCH_WRITE, TableCapability.OVERWRITE_BY_FILTER,

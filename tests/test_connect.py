@@ -34,9 +34,9 @@ for strategy in ("broadcast", "partition"):
 """
 
 
-def run(code, *arguments):
+def run(code, *arguments, folder=None):
     return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=folder
     )
 
 
@@ -61,12 +61,32 @@ kept = [f"--counts=csv:{folder}/counts", f"--history=parquet:{folder}/history", 
 codes = [main([*tables, *kept, f"--run-date=2026-0{month}-01", f"--output={folder}/report", *more])
          for month, more in ((1, []), (2, ["--overwrite"]))]
 codes.append(main(["--originals=nosuch", "--avatars=parquet:/nosuch", f"--output={folder}/report"]))
+from cloaking import places
+assert places.local(spark, folder) is places.local(spark, f"file:{folder}") is None  # its server may be elsewhere
 print(codes, spark.read.parquet(f"{folder}/history").count())
 """
     done = run(code, tmp_path, DATA)
     assert done.stdout.splitlines()[-1] == "[0, 0, 2] 2", done.stderr[-2_000:]
     told = [line for line in done.stderr.splitlines() if line.startswith("local-cloaking:")]
     assert ["originals 'nosuch'" in told[0], "avatars 'parquet:/nosuch'" in told[1]] == [True, True]
+
+
+def test_a_table_of_a_catalog_keeps_one_row_per_key(tmp_path):
+    code = """
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+from cloaking import shared_table
+spark = SparkSession.builder.remote("local[2]").getOrCreate()
+schema = StructType.fromDDL("value double, name string, day date")
+for value, name in ((1.0, "it's"), (2.0, "b"), (3.0, "it's")):
+    row = spark.createDataFrame([(value, name)], "value double, name string").selectExpr("*", "date'2026-01-01' AS day")
+    shared_table.replace(row, "kept", "history", {"name": name, "day": "2026-01-01"})
+    table = shared_table.read(spark, "kept", "history", schema, ("name", "day"))
+    print(sorted((row["name"], row["value"]) for row in table.collect()))
+spark.sql("DROP TABLE kept")
+"""
+    done = run(code, folder=tmp_path)
+    assert done.stdout.splitlines()[-1] == """[('b', 2.0), ("it's", 3.0)]""", done.stderr[-2_000:]
 
 
 def test_the_job_runs_against_a_remote_session(tmp_path):

@@ -105,10 +105,10 @@ def test_the_library_calls_nothing_that_a_cluster_may_refuse_or_that_is_not_exac
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_a_shared_table_sets_spark_settings_for_its_one_statement_and_only_commands_print(path):
+def test_nobody_sets_spark_settings_and_only_commands_print(path):
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "set":
-            assert not ast.unparse(node.func).endswith("conf.set") or layer(path) == "shared_table", path
+        if isinstance(node, ast.Attribute) and node.attr in ("set", "unset"):
+            assert not ast.unparse(node.value).endswith("conf"), path
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             assert layer(path) in {"command", "running"}, path
 

@@ -1,5 +1,12 @@
 """Results never lie on the tables to read nor on each other, whatever both are called."""
 
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from cloaking import places
@@ -97,3 +104,110 @@ def test_a_path_that_spark_would_take_for_a_pattern_is_refused(path):
     with pytest.raises(OutputError, match=r"^counts: a path to write to may hold none of"):
         places.check_path(path, "counts")
     places.check_path("/k/d (1), of=2026-11-01 %41/ü", "counts")
+
+
+@pytest.fixture
+def default_store(spark):
+    """Give Spark another default file system, of which a folder may be shown at a path, for the length of a block."""
+
+    @contextlib.contextmanager
+    def changed(store, shown=None, folder=None):
+        settings = {"fs.defaultFS": store}
+        if shown is not None:
+            settings[f"fs.viewfs.mounttable.default.link.{shown}"] = f"file://{folder}"
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        try:
+            yield
+        finally:
+            for key in settings:
+                spark.conf.unset(key)
+
+    return changed
+
+
+def test_a_path_is_on_this_disk_where_spark_says_so(spark, tmp_path, monkeypatch):
+    started = Path.cwd()
+    monkeypatch.chdir(tmp_path)  # Spark stays where it was
+    assert places.local(spark, "/data/x") == places.local(spark, "file:///data/x") == Path("/data/x")
+    assert places.local(spark, "data/x%20 y") == started / "data/x%20 y"
+    assert places.local(spark, "s3a://bucket/x") is None
+    assert places.local(spark, "//host/x") is None
+
+
+def test_a_path_without_a_scheme_lies_in_the_default_file_system(spark, tmp_path, default_store):
+    with default_store("viewfs:///", "/shown", tmp_path):
+        assert places.local(spark, "/shown/x") is None
+        assert places.local(spark, "x") is None
+        assert places.local(spark, "file:/shown/x") == Path("/shown/x")
+        for result in ("viewfs:///shown/x/y", "viewfs:/shown"):
+            with pytest.raises(OutputError, match="lies on one of the tables to read"):
+                places.check_apart(spark, {"counts": f"parquet:{result}"}, ["parquet:/shown/x"], None)
+        others = {"counts": "parquet:file:/shown/x", "history": "parquet:hdfs://name/shown/x"}
+        places.check_apart(spark, others, ["parquet:/shown/x"], None)
+        places.check_apart(spark, {"counts": "parquet:/shown/x"}, [], "/shown/x/report")  # a folder is on this disk
+
+
+@pytest.mark.parametrize("store", ["nosuch://host", "viewfs://empty/"])  # one that is not, one without a folder
+def test_a_path_in_a_store_that_spark_cannot_say_may_be_anywhere(spark, default_store, store):
+    with default_store(store):
+        assert places.local(spark, "/data/x") is None
+        for other in ("parquet:file:/data/x", "parquet:s3a://bucket/data/x", "parquet:/data/x"):
+            with pytest.raises(OutputError, match="lies on one of the tables to read"):
+                places.check_apart(spark, {"counts": "parquet:/data/x"}, [other], None)
+        places.check_apart(spark, {"counts": "parquet:/data/x"}, ["parquet:/data/y", "gold.data.x"], None)
+
+
+def test_no_path_is_on_this_disk_where_a_cluster_writes(spark):
+    master = spark.conf.get("spark.master")
+    try:
+        spark.conf.set("spark.master", "yarn")
+        assert places.local(spark, "/data/x") is places.local(spark, "file:/data/x") is None
+    finally:
+        spark.conf.set("spark.master", master)
+
+
+CORE_SITE = """<configuration>
+<property><name>fs.defaultFS</name><value>viewfs:///</value></property>
+<property><name>fs.viewfs.mounttable.default.link.{0}</name><value>file://{1}</value></property>
+</configuration>
+"""
+
+
+@pytest.mark.slow
+def test_results_of_an_edge_node_lie_in_the_default_file_system_and_leave_nothing_beside_them(tmp_path):
+    """A local master where files of Hadoop's set another default: `shown` is a folder there, and not on this disk."""
+    root, shown, kept = Path(__file__).resolve().parents[1], tmp_path / "shown", tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "core-site.xml").write_text(CORE_SITE.format(shown, kept))
+    tables = [f"--{side}=parquet:file:{root}/tests/data/wine_{side}.parquet" for side in ("originals", "avatars")]
+    argv = [
+        *tables,
+        f"--counts=parquet:{shown}/counts",
+        f"--history=orc:{shown}/history",
+        f"--output={tmp_path}/report",
+    ]
+    argv += [
+        "--run-date=2026-11-01",
+        "--name=wine",
+        "--conf",
+        "spark.master=local[2]",
+        "--conf",
+        "spark.ui.enabled=false",
+    ]
+    for again in ([], ["--overwrite"]):
+        done = subprocess.run(
+            [sys.executable, root / "jobs" / "local_cloaking.py", *argv, *again],
+            env=os.environ | {"HADOOP_CONF_DIR": str(tmp_path / "conf"), "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-2_000:]
+    assert json.loads((tmp_path / "report" / "report.json").read_text())["local_cloaking"] == 4.5
+    assert not shown.exists()
+    assert sorted(path.name for path in kept.iterdir()) == ["counts", "history"]
+    assert [path.name for path in (kept / "history").iterdir()] == ["name=wine"]
+    assert [path.name for path in (kept / "history" / "name=wine").iterdir()] == ["run_date=2026-11-01"]
+    assert len(list((kept / "history").rglob("*.orc"))) == 1

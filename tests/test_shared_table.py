@@ -42,10 +42,75 @@ def table(spark):
         spark.sql(f"DROP TABLE {name}")
 
 
-@pytest.mark.parametrize("ref", ["csv:/history", "text:/history", "jdbc:history"])
-def test_a_format_that_keeps_no_rows_by_their_key_is_refused(spark, ref):
-    with pytest.raises(OutputError, match="use parquet:, orc: or a table of a catalog"):
+@pytest.mark.parametrize("kind", ["csv", "text", "jdbc", "json", "avro", "delta", "iceberg", "hudi", "binaryfile"])
+def test_a_path_keeps_rows_in_parquet_and_orc_alone(spark, tmp_path, kind):
+    """Of all others the option that leaves other partitions alone means nothing, or nothing that is known."""
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history" / "rows of others").touch()
+    ref = f"{kind}:{tmp_path / 'history'}"
+    with pytest.raises(OutputError, match=f"^history '{ref}': {kind} cannot keep it; use parquet:, orc: or a table of"):
         shared_table.read(spark, ref, "history", SCHEMA, KEY)
+    with pytest.raises(OutputError, match="use parquet:, orc: or a table of a catalog"):
+        put(spark, ref, 1.0, "a")
+    assert [file.name for file in (tmp_path / "history").iterdir()] == ["rows of others"]
+
+
+def test_a_key_has_the_folder_that_spark_gives_it(spark, tmp_path):
+    """All signs of ASCII, a few at a time since a folder's name has an end."""
+    signs = [chr(number) for number in range(1, 128)] + list("éß\u2028\U0001f600")
+    for at in range(0, len(signs), 40):
+        name = "".join(signs[at : at + 40])
+        put(spark, f"parquet:{tmp_path / 'ours'}", 1.0, name)
+        row = spark.createDataFrame([(1.0, name, "2026-01-01")], "value double, name string, day string")
+        row.write.mode("append").partitionBy(*KEY).parquet(str(tmp_path / "sparks"))
+    ours, sparks = (
+        {str(path.parent.relative_to(tmp_path / side)) for path in (tmp_path / side).rglob("*.parquet")}
+        for side in ("ours", "sparks")
+    )
+    assert len(sparks) == 4
+    assert ours == sparks
+
+
+def test_a_row_that_cannot_be_written_leaves_the_earlier_one_on_this_disk(spark, tmp_path):
+    ref = f"parquet:{tmp_path / 'history'}"
+    put(spark, ref, 1.0, "a")
+    row = spark.createDataFrame([("a", 2.0)], "name string, value double").selectExpr(
+        "if(value = 2, raise_error('meant'), value) as value", "name", "date'2026-01-01' as day"
+    )
+    with pytest.raises(Exception, match="meant"):
+        shared_table.replace(row, ref, "history", {"name": "a", "day": "2026-01-01"})
+    assert rows(spark, ref) == [("a", "2026-01-01", 1.0)]
+    assert [path.name for path in (tmp_path / "history" / "name=a").iterdir()] == ["day=2026-01-01"]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "USING csv PARTITIONED BY (name, day)",
+        "USING json PARTITIONED BY (name, day)",
+        "USING parquet PARTITIONED BY (name, day) CLUSTERED BY (value) INTO 2 BUCKETS",
+        "USING orc PARTITIONED BY (name, day) TBLPROPERTIES ('transactional' = 'TRUE')",
+        "partitions that the catalog does not know",
+        "lake",
+    ],
+)
+def test_a_table_that_is_not_known_to_replace_a_row_and_no_others_is_refused(request, spark, table, setting, layout):
+    if layout == "lake":
+        name = f"{request.getfixturevalue('lake')}.gold.unknown"
+        spark.sql(f"CREATE TABLE {name} (value double, name string, day date) USING other PARTITIONED BY (name, day)")
+    elif layout.startswith("USING"):
+        name = table(layout)
+    else:
+        with setting("spark.sql.hive.manageFilesourcePartitions", "false"):
+            name = table("USING parquet PARTITIONED BY (name, day)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a', DATE'2026-01-01'), (2, 'b', DATE'2026-01-01')")
+    with pytest.raises(OutputError, match=f"^history '{name}': is a table that is not known to replace the rows of a "):
+        rows(spark, name)
+    with pytest.raises(OutputError, match="use Delta, Iceberg, or Parquet or ORC in Spark's own catalog"):
+        put(spark, name, 3.0, "a")
+    assert spark.table(name).count() == 2
+    if layout == "lake":
+        spark.sql(f"DROP TABLE {name}")
 
 
 @pytest.mark.parametrize(
@@ -98,18 +163,43 @@ def test_a_view_is_refused(spark, table):
 
 
 @pytest.mark.parametrize("mode", ["static", "dynamic"])
-def test_the_settings_of_the_session_are_as_before(spark, table, setting, mode):
+def test_rows_of_others_stay_whatever_the_session_does_with_partitions(spark, table, setting, mode):
     name = table("USING parquet PARTITIONED BY (name, day)")
     with setting(MODE, mode):
         for value, report in ((1.0, "a"), (2.0, "b"), (3.0, "a")):
             put(spark, name, value, report)
-        assert spark.conf.get(MODE) == mode
-    assert spark.conf.get("hive.exec.dynamic.partition.mode", None) is None
+            assert (report, "2026-01-01", value) in rows(spark, name)  # no list of files is kept from before
     assert rows(spark, name) == [("a", "2026-01-01", 3.0), ("b", "2026-01-01", 2.0)]
 
 
-def test_columns_that_the_row_does_not_have_are_left_empty(spark, table):
-    layout, columns = "USING parquet PARTITIONED BY (day, name)", "day date, name string, remark int, VALUE double"
+def test_a_partition_elsewhere_is_overwritten_where_it_is(spark, table, tmp_path):
+    name = table("USING parquet PARTITIONED BY (name, day)")
+    at = f"PARTITION (name = 'a', day = '2026-01-01') LOCATION '{tmp_path / 'else where'}'"
+    spark.sql(f"ALTER TABLE {name} ADD {at}")
+    for value, report in ((1.0, "a"), (2.0, "b"), (3.0, "a")):
+        put(spark, name, value, report)
+    assert rows(spark, name) == [("a", "2026-01-01", 3.0), ("b", "2026-01-01", 2.0)]
+    assert list((tmp_path / "else where").glob("*.parquet"))
+
+
+def test_a_new_table_is_in_parquet_where_the_usual_format_keeps_no_rows_by_their_key(spark, setting):
+    with setting("spark.sql.sources.default", "csv"):
+        put(spark, "shared_new", 1.0, "a")
+        assert rows(spark, "shared_new") == [("a", "2026-01-01", 1.0)]
+    spark.sql("DROP TABLE shared_new")
+
+
+def test_a_name_that_the_session_cannot_write_in_sql_is_refused(spark, table, setting):
+    name = table("USING parquet PARTITIONED BY (name, day)")
+    with setting("spark.sql.parser.escapedStringLiterals", "true"):
+        put(spark, name, 1.0, "plain")
+        with pytest.raises(OutputError, match=f"^history '{name}': .*escapedStringLiterals=false"):
+            put(spark, name, 1.0, "it's")
+    assert rows(spark, name) == [("plain", "2026-01-01", 1.0)]
+
+
+def test_columns_that_the_row_does_not_have_are_left_empty_and_its_own_take_the_types_of_the_table(spark, table):
+    layout, columns = "USING parquet PARTITIONED BY (day, name)", "day string, name string, remark int, VALUE float"
     name = table(layout, columns)
     put(spark, name, 1.0, "a")
     assert [tuple(row) for row in spark.table(name).select("remark", "value", "name").collect()] == [(None, 1.0, "a")]

@@ -245,6 +245,49 @@ def test_two_reports_at_once_keep_both_rows_in_a_history_that_neither_found(meta
     assert "names ['staff', 'wine']" in shown
 
 
+HIVES_OWN = """
+import threading
+from cloaking import shared_table
+from cloaking.errors import OutputError
+from pyspark.sql.types import StructType
+schema = StructType.fromDDL("value double, name string, day date")
+def put(table, name, value, day):
+    row = spark.createDataFrame([(value, name, day)], "value double, name string, day string")
+    row = row.withColumn("day", row.day.cast("date"))
+    shared_table.replace(row, table, "history", {"name": name, "day": day})
+def runs(table, name):
+    for value, day in enumerate(["2026-01-01", "2026-02-01"] * 2):
+        put(table, name, float(value), day)
+for kind in ("PARQUET", "ORC", "TEXTFILE"):
+    table = f"own_{kind.lower()}"
+    spark.sql(f"CREATE TABLE {table} (value double) PARTITIONED BY (day date, name string) STORED AS {kind}")
+    threads = [threading.Thread(target=runs, args=(table, name)) for name in ("a", "it's 1/2", "c")]
+    if kind == "TEXTFILE":
+        threads = []
+        try:
+            put(table, "a", 1.0, "2026-01-01")
+        except OutputError as error:
+            print("refused", error)
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    if threads:
+        print(table, sorted(map(tuple, shared_table.read(spark, table, "history", schema, ("name", "day"))
+            .selectExpr("name", "month(day)", "value").collect())))
+    assert spark.conf.get("hive.exec.dynamic.partition.mode", None) is None
+"""
+
+
+def test_tables_in_a_format_of_hives_own_keep_the_rows_of_runs_at_once_or_are_refused(metastore):
+    shown = program(HIVES_OWN, metastore[1])
+    expected = [(name, month, 1.0 + month) for name in ("a", "c", "it's 1/2") for month in (1, 2)]
+    assert f"own_parquet {expected}" in shown
+    assert f"own_orc {expected}" in shown
+    assert "refused history 'own_textfile': is a table that is not known to replace" in shown
+    assert "(format: hive)" in shown
+
+
 def test_a_metastore_that_goes_away_while_counting_leaves_no_report(metastore, tmp_path):
     server, settings = metastore
     started = job(tmp_path, *WINE, "--history", "wine_history", settings=settings)
