@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from cloaking import __version__
+from cloaking.addresses import published
 from cloaking.config import Settings, parse
 from cloaking.errors import SettingsError
 from cloaking.figures import Gate, PastRun, Run, Summary
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cloaking")
 
+_ADDRESSES = ("originals", "avatars", "link", "output", "counts", "history")
 _ROW_STANDS = "holds the row of this run, which failed afterwards; the next run of this name and date replaces it"
 
 
@@ -74,7 +76,7 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
             history.record(spark, settings.history, run)
             if any(earlier.run_date == run.run_date for earlier in past):
                 log.info("history: the row of %s on %s is replaced", run.name, run.run_date)
-            results.undo.callback(log.error, "history '%s': %s", settings.history, _ROW_STANDS)
+            results.undo.callback(log.error, "history '%s': %s", published(settings.history), _ROW_STANDS)
         laps["write"] = time.monotonic()
         run = replace(run, seconds=_seconds(start, laps))
         path = put("report.json", report.to_json(run))
@@ -135,9 +137,18 @@ def _plan(settings: Settings, tables: "Inputs") -> "Plan":
         quantiles=settings.quantiles,
         at_least=settings.at_least,
     )
-    labels = (f"originals '{settings.originals}'", f"avatars '{settings.avatars}'", f"link '{settings.link}'")
+    labels = (
+        f"originals '{published(settings.originals)}'",
+        f"avatars '{published(settings.avatars)}'",
+        f"link '{published(settings.link or '')}'",
+    )
     return prepare(
-        tables.originals, tables.avatars, options, link=tables.link, labels=labels, partitions=tables.partitions
+        tables.originals,
+        tables.avatars,
+        options,
+        link=tables.link,
+        labels=labels,
+        partitions=tables.partitions,
     )
 
 
@@ -156,7 +167,7 @@ def _check_groups(settings: Settings, plan: "Plan") -> None:
 
 
 def _name(settings: Settings) -> str:
-    return settings.name or settings.originals
+    return settings.name or published(settings.originals)
 
 
 def _run_date(settings: Settings, begun: datetime.datetime) -> str:
@@ -180,7 +191,7 @@ def _run(
         run_date=_run_date(settings, begun),
         summary=summary,
         gates=tuple(rule.applied(summary) for rule in settings.rules),
-        inputs=((settings.originals, summary.originals), (settings.avatars, summary.avatars)),
+        inputs=((published(settings.originals), summary.originals), (published(settings.avatars), summary.avatars)),
         link_kind=_link_kind(settings),
         link_columns=plan.columns.made_from,
         parameters=_parameters(settings) | {"tasks": plan.spread.tasks},
@@ -207,7 +218,10 @@ def _link_kind(settings: Settings) -> str:
 
 
 def _parameters(settings: Settings) -> dict[str, Any]:
-    """Return what was set, without Spark's settings, which may hold passwords, and how to project if nothing was."""
+    """Return what was set, as it may be published, without how to project if nothing was.
+
+    Spark's settings may hold passwords, and so may the user parts and parameters of addresses.
+    """
     left_out = {"conf", "debug"} | (
         set() if settings.project else {"missing_continuous", "missing_categorical", "unseen"}
     )
@@ -216,7 +230,10 @@ def _parameters(settings: Settings) -> dict[str, Any]:
         _without_none({"metric": rule.metric, "at_least": rule.threshold, "group": rule.group})
         for rule in settings.gates
     )
-    values["jdbc"] = {name: _without_none(block) for name, block in values["jdbc"].items()}
+    values["jdbc"] = {
+        name: _without_none(block) | {"url": published(block["url"])} for name, block in values["jdbc"].items()
+    }
+    values |= {name: published(values[name]) for name in _ADDRESSES if values[name] is not None}
     return {name: value for name, value in values.items() if value not in (None, (), {}) and name not in left_out}
 
 
@@ -232,14 +249,14 @@ def _versions(spark: "SparkSession") -> dict[str, str]:
 def _describe(settings: Settings, plan: "Plan") -> str:
     """Return what a run would do."""
     lines = {
-        "originals": f"{settings.originals} ({plan.rows.originals:,} rows)",
-        "avatars": f"{settings.avatars} ({plan.rows.avatars:,} rows)",
+        "originals": f"{published(settings.originals)} ({plan.rows.originals:,} rows)",
+        "avatars": f"{published(settings.avatars)} ({plan.rows.avatars:,} rows)",
         "link": f"{_link_kind(settings)} ({', '.join(plan.columns.made_from)})",
         "components": f"{len(plan.columns.components)}: {', '.join(plan.columns.components)}",
         "groups": ", ".join(plan.groups.values()) or "none",
         "strategy": f"{plan.spread.strategy}, {plan.spread.tasks} task(s)",
-        "counts": settings.counts or "not written",
-        "report": settings.output or "not written",
+        "counts": published(settings.counts or "not written"),
+        "report": published(settings.output or "not written"),
     }
     return "\n".join(f"{name:<11} {value}" for name, value in lines.items())
 

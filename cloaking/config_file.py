@@ -12,18 +12,13 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from cloaking.addresses import is_refused, published
 from cloaking.errors import SettingsError
 from cloaking.figures import RATES, Rule, quantile_metric
 from cloaking.options import address, folder, names, setting, text
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUANTILE = re.compile(r"quantile_(0?\.\d+)")
-# user:password@host, Oracle's user/password@host, or a key in one of the ways in which drivers set what follows
-_URL_SECRET = re.compile(
-    r"//[^@\s?;]*:[^@\s?;]*@|^jdbc:oracle:\w+:[^@]*/[^@]+@"
-    r"|[?&;:,(/]\s*[\w.-]*(passw(or)?d?|pwd|secret|token|credentials?)\s*=",
-    re.IGNORECASE,
-)
 METRICS = ("local_cloaking", *RATES)
 
 Options = Mapping[str, argparse.Action]
@@ -111,7 +106,8 @@ class File:
         problems: list[str] = []
         for name in wanted:
             if name not in self._jdbc:
-                problems.append(f"--config {self.path}: there is no [jdbc.{name}]{_nearest(name, self._jdbc)}")
+                block = published(f"jdbc:{name}").replace(":", ".", 1)
+                problems.append(f"--config {self.path}: there is no [{block}]{_nearest(name, self._jdbc)}")
                 continue
             try:
                 found[name] = _connection(_with_variables(self._jdbc[name]))
@@ -267,7 +263,7 @@ def _connection(value: Any) -> Connection:
     if isinstance(url, str):
         if not url.startswith("jdbc:"):
             problems.append("url: an address jdbc:... is needed")
-        if _URL_SECRET.search(url):
+        if is_refused(url):
             problems.append("url: holds a password; name it with password_env or password_file")
     if "password_env" in value and "password_file" in value:
         problems.append("give password_env or password_file, not both")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cloaking.addresses import published
 from cloaking.figures import Rule
 
 LONGEST_NAME = 250  # bytes of a folder's name, without `name=`
@@ -64,7 +65,10 @@ def _result_problems(values: Mapping[str, Any]) -> list[str]:
         problems.append("--overwrite is about --counts, which is not given")
     if "compare_last" in values and "history" not in values:
         problems.append("--compare-last needs --history, which holds the last run")
-    folder = FOLDER_SIGN.sub("%00", values.get("name") or values.get("originals", ""))
+    originals = values.get("originals", "")
+    if "history" in values and not values.get("name") and published(originals) != originals:
+        problems.append("--history needs --name: --originals is an address that is not published whole")
+    folder = FOLDER_SIGN.sub("%00", values.get("name") or published(originals))
     if "history" in values and len(folder.encode()) > LONGEST_NAME:
         problems.append(f"--name is too long for a history, which has a folder of it: at most {LONGEST_NAME} bytes")
     return problems

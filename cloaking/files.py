@@ -10,6 +10,7 @@ from pathlib import Path
 from pyarrow import ArrowException, fs
 
 from cloaking import replacing
+from cloaking.addresses import published
 from cloaking.errors import InputError, OutputError
 from cloaking.replacing import MoveRefusedError, Result, Together
 
@@ -55,7 +56,7 @@ def check(folder: str) -> None:
     Raises:
         OutputError: it takes none.
     """
-    with _writing(f"--output {folder}: the folder"):
+    with _writing(f"--output {published(folder)}: the folder"):
         store, base = _store(folder)
         if isinstance(store, fs.LocalFileSystem):
             base = str(next(path for path in (Path(base), *Path(base).parents) if path.exists()))
@@ -103,19 +104,19 @@ def into(folder: str, results: Together) -> Put:
     Raises:
         OutputError: the folder cannot be made; by the function, a file not written.
     """
-    with _writing(f"--output {folder}: the folder"):
+    with _writing(f"--output {published(folder)}: the folder"):
         store, base = _store(folder)
         store.create_dir(base, recursive=True)
 
     def put(name: str, text: str | None) -> str:
-        label, temporary = f"--output {folder}: {name}", f"{base}/.{name}.{uuid.uuid4().hex}"
+        label, temporary = f"--output {published(folder)}: {name}", f"{base}/.{name}.{uuid.uuid4().hex}"
         result = Result(Files(store), label, _writing, f"{base}/{name}", temporary, f"{temporary}.earlier")
         results.add(result)
         if text is not None:
             with _writing(label), store.open_output_stream(temporary) as stream:
                 stream.write(text.encode())
             result.written = True
-        return f"{folder.rstrip('/')}/{name}"
+        return f"{published(folder).rstrip('/')}/{name}"
 
     return put
 
@@ -132,7 +133,7 @@ def read(path: str, option: str) -> str:
         with store.open_input_stream(f"{base}/{name}") as stream:
             return str(stream.read().decode())
     except (OSError, ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{option} {path}: cannot be read ({_reason(error)})") from error
+        raise InputError(f"{option} {published(path)}: cannot be read ({_reason(error)})") from error
 
 
 @contextlib.contextmanager

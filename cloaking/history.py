@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from cloaking import shared_table
+from cloaking.addresses import published
 from cloaking.errors import InputError
 from cloaking.figures import Notice, PastRun, Run, Summary
 from cloaking.tables import reading
@@ -119,7 +120,7 @@ def _past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
     if table is None:
         return ()
     kept = ("run_date", "local_cloaking", "hidden_rate", "ncp", "quantiles", "verdict")
-    with reading(f"history '{ref}'", everything=True):
+    with reading(f"history '{published(ref)}'", everything=True):
         rows = table.where(F.col("name") == name).select(*kept).collect()
     return tuple(_past_run(row) for row in sorted(rows, key=lambda row: row["run_date"]))
 

@@ -5,6 +5,7 @@ import math
 import re
 from typing import NoReturn
 
+from cloaking.addresses import is_refused
 from cloaking.errors import SettingsError
 
 STRATEGIES = ("auto", "broadcast", "partition")
@@ -19,12 +20,6 @@ MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
 MISSING_CATEGORICAL = ("error", "level")
 UNSEEN = ("error", "ignore")
 
-# user:password@ before a host, or a key among what follows the address
-_SECRET = re.compile(
-    r"//[^/@\s]*:[^/@\s]*@|[?&;][^=&;]*(passw|pwd|secret|token|credential|signature|(api|account|access)[_.-]?key)[^=&;]*="
-    r"|[?&;]sig=",
-    re.IGNORECASE,
-)
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
 
 
@@ -55,11 +50,11 @@ def text(given: str) -> str:
 
 
 def address(given: str) -> str:
-    """Read a table or folder, which must not hold a password: addresses are logged and stand in the report."""
-    if _SECRET.search(given):
+    """Read a table or folder, which must not hold a password: Spark writes addresses into its own logs."""
+    if is_refused(given):
         raise argparse.ArgumentTypeError(
-            "the address holds a password or a key; leave it out and give it to Spark by --conf, a credentials file or "
-            "the environment"
+            "the address holds a password or a key; leave it out and let Spark find it: in conf/spark-defaults.conf, a "
+            "--properties-file, the environment or by a credentials provider"
         )
     return text(given)
 

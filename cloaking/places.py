@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cloaking.addresses import published
 from cloaking.errors import OutputError
 from cloaking.names import parts, quoted
 from cloaking.tables import FORMAT_AND_PATH
@@ -54,16 +55,17 @@ def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collect
             problems.append(_on_an_input(role, ref))
         for other_role, other in written.items():
             if _within(place, other) or _within(other, place):
-                problems.append(f"{role} '{ref}': lies on the {other_role}; name another place")
+                problems.append(f"{role} '{published(ref)}': lies on the {other_role}; name another place")
         written[role] = place
     if folder is not None:
         on_disk = "://" not in folder  # whatever Spark takes a path without a scheme for
         place = _folder(spark, f"file:{Path(folder).resolve()}" if on_disk else folder)
         if any(_within(place, other) for other in read):
-            problems.append(f"--output {folder}: lies in one of the tables to read; name another folder")
+            problems.append(f"--output {published(folder)}: lies in one of the tables to read; name another folder")
         for role, other in written.items():
             if _within(place, other):
-                problems.append(f"--output {folder}: lies in the {role} '{results[role]}'; name another folder")
+                table = f"{role} '{published(results[role])}'"
+                problems.append(f"--output {published(folder)}: lies in the {table}; name another folder")
     if problems:
         raise OutputError(*problems)
 
@@ -103,7 +105,9 @@ def catalog_name(ref: str, role: str) -> str:
     """
     found = parts(ref)
     if ".".join(found) != ref:
-        raise OutputError(f"{role} '{ref}': is no name of a table; write catalog.schema.table or format:path")
+        raise OutputError(
+            f"{role} '{published(ref)}': is no name of a table; write catalog.schema.table or format:path"
+        )
     return ".".join(part if part.startswith("`") else quoted(part) for part in found)
 
 
@@ -168,4 +172,4 @@ def _within(place: Place, other: Place) -> bool:
 
 
 def _on_an_input(role: str, ref: str) -> str:
-    return f"{role} '{ref}': lies on one of the tables to read; name another place"
+    return f"{role} '{published(ref)}': lies on one of the tables to read; name another place"

@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cloaking.addresses import published
 from cloaking.project_config import Settings, parse
 from cloaking.running import DONE, run
 
@@ -43,7 +44,7 @@ def _project(spark: "SparkSession", settings: Settings, begun: float) -> int:
             coordinates = projection.transform(table, model, keep=keep, unseen=settings.unseen)
             stores.write(coordinates, ref, role, settings.overwrite, results)
             log.info("projected: %s seconds=%.1f", role.removeprefix("projected "), time.monotonic() - start)
-        found = [*written.values()]
+        found = [published(ref) for ref in written.values()]
         if settings.output is not None:
             put = files.into(settings.output, results)
             found.append(put("model.json", model.to_json()))

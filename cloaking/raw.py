@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from cloaking import files, projection, tables
+from cloaking.addresses import published
 from cloaking.figures import Notice
 from cloaking.linking import AVATAR_ID
 from cloaking.project_config import Settings
@@ -22,7 +23,7 @@ def spaces(spark: SparkSession, settings: Settings) -> tuple[DataFrame | None, D
     model = (
         None
         if settings.model is None
-        else Model.from_json(files.read(settings.model, "--model"), f"--model {settings.model}")
+        else Model.from_json(files.read(settings.model, "--model"), f"--model {published(settings.model)}")
     )
     where = (settings.where, settings.where_avatars or settings.where)
     keys = (settings.id, settings.made_from or settings.id)
@@ -36,7 +37,7 @@ def spaces(spark: SparkSession, settings: Settings) -> tuple[DataFrame | None, D
     if settings.originals is not None:
         used = (*settings.categorical, *settings.drop) if model is None else _as_text(model)
         originals = read("originals", settings.originals, where[0], (*keys[0], *settings.keep, *used))
-        label = f"originals '{settings.originals}'"
+        label = f"originals '{published(settings.originals)}'"
         if model is None:
             assert settings.ncp is not None
             model = projection.fit(
@@ -57,7 +58,9 @@ def spaces(spark: SparkSession, settings: Settings) -> tuple[DataFrame | None, D
     assert model is not None
     if settings.avatars is not None:
         avatars = read("avatars", settings.avatars, where[1], (*keys[1], AVATAR_ID, *settings.drop, *_as_text(model)))
-        _warn(projection.check(avatars, model, unseen=settings.unseen, label=f"avatars '{settings.avatars}'"))
+        _warn(
+            projection.check(avatars, model, unseen=settings.unseen, label=f"avatars '{published(settings.avatars)}'")
+        )
     if originals is not None and avatars is not None and not settings.by_position:
         csv = [tables.is_csv(str(ref)) for ref in (settings.originals, settings.avatars)]
         originals, avatars = tables.match_key_types(originals, keys[0], csv[0], avatars, keys[1], csv[1])

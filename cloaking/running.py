@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
+from cloaking.addresses import published_words
 from cloaking.errors import CloakingError
 from cloaking.session import gateway, session
 
@@ -101,16 +102,21 @@ def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession
                 return work(spark, settings, start)
     except Stopped as stopped:
         if debug:
-            traceback.print_exc()
+            _print_traceback()
         print(f"{name}: {stopped}", file=sys.stderr)
         return stopped.exit_code
     except Exception as error:
         problems, code = _told(error)
         if debug or not problems:
-            traceback.print_exc()
+            _print_traceback()
         for problem in problems:
             print(f"{name}: {problem}", file=sys.stderr)
         return code
+
+
+def _print_traceback() -> None:
+    """Show where an error came from; what addresses in it hold besides a place is left out."""
+    print(published_words(traceback.format_exc()), file=sys.stderr, end="")
 
 
 def end(code: int) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from cloaking.addresses import published
 from cloaking.contradictions import FOLDER_SIGN
 from cloaking.errors import InputError, OutputError
 from cloaking.names import alike, column, parts, quoted
@@ -35,7 +36,7 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
         InputError: there is one, and it cannot be read or is another.
         OutputError: there is one, and `replace` could not put a row in the place of another in it.
     """
-    label = f"{role} '{ref}'"
+    label = f"{role} '{published(ref)}'"
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is not None:
         _check(match[1], match[2], label)
@@ -75,7 +76,7 @@ def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None
     Raises:
         OutputError: the table cannot be written, or not without touching other rows.
     """
-    label = f"{role} '{ref}'"
+    label = f"{role} '{published(ref)}'"
     match = FORMAT_AND_PATH.fullmatch(ref)
     with writing(label):
         if match is not None:

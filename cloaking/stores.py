@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from cloaking import csv_tables, places
+from cloaking.addresses import published
 from cloaking.errors import OutputError
 from cloaking.files import Files
 from cloaking.names import parts
@@ -43,22 +44,23 @@ def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None
     Raises:
         OutputError: the table exists and `overwrite` is not set, or its name makes no table.
     """
+    label = f"{role} '{published(ref)}'"
     match = FORMAT_AND_PATH.fullmatch(ref)
     if match is None:
         name = catalog_name(ref, role)
-        with writing(f"{role} '{ref}'"):
+        with writing(label):
             exists = spark.catalog.tableExists(name)
             if exists and spark.catalog.getTable(name).tableType in _VIEWS:
-                raise OutputError(f"{role} '{ref}': is a view; name a table")
+                raise OutputError(f"{label}: is a view; name a table")
     else:
-        refuse(match[1], ("jdbc",), f"{role} '{ref}'")
-        places.check_path(match[2], f"{role} '{ref}'")
+        refuse(match[1], ("jdbc",), label)
+        places.check_path(match[2], label)
         local = places.local(spark, match[2])
         exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
         if local is not None and exists and local.resolve().is_mount():
-            raise OutputError(f"{role} '{ref}': is a mount point, which cannot be replaced; name a folder in it")
+            raise OutputError(f"{label}: is a mount point, which cannot be replaced; name a folder in it")
     if exists and not overwrite:
-        raise OutputError(f"{role} '{ref}': exists already; give --overwrite to replace it")
+        raise OutputError(f"{label}: exists already; give --overwrite to replace it")
 
 
 def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Together) -> DataFrame:
@@ -71,7 +73,7 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Toget
     Raises:
         OutputError: it exists and `overwrite` is not set, or the store refuses it.
     """
-    spark, label = table.sparkSession, f"{role} '{ref}'"
+    spark, label = table.sparkSession, f"{role} '{published(ref)}'"
     check_new(spark, ref, role, overwrite)
     match = FORMAT_AND_PATH.fullmatch(ref)
     with writing(label):

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from cloaking import __version__
+from cloaking.addresses import published
 from cloaking.errors import InputError, SettingsError
 from cloaking.running import DONE, NOT_MET, run
 from cloaking.sweep_config import Settings, parse
@@ -53,10 +54,10 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
     seconds = {"session": started - start, "read": read - started, "sweep": swept - read, "total": swept - start}
     run = SweepRun(
         run_id=uuid.uuid4().hex,
-        name=settings.name or settings.originals,
+        name=settings.name or published(settings.originals),
         run_at=begun.isoformat(timespec="seconds"),
         sweep=found,
-        inputs=((settings.originals, len(points)),),
+        inputs=((published(settings.originals), len(points)),),
         components=components,
         repeats=settings.repeats,
         seed=settings.seed,
@@ -72,8 +73,9 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
 
 
 def _parameters(settings: Settings) -> dict[str, Any]:
-    """Return what was set, without Spark's settings, which may hold passwords."""
-    return {name: value for name, value in asdict(settings).items() if value is not None and name not in _UNSAID}
+    """Return what was set, as it may be published: Spark's settings and parts of addresses may hold passwords."""
+    values = {name: value for name, value in asdict(settings).items() if value is not None and name not in _UNSAID}
+    return values | {name: published(values[name]) for name in ("originals", "output")}
 
 
 def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "Floats"]:
@@ -84,7 +86,7 @@ def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "
     from cloaking.batches import collected, matrix
     from cloaking.names import column
 
-    label = f"originals '{settings.originals}'"
+    label = f"originals '{published(settings.originals)}'"
     table = tables.read(spark, settings.originals, "originals", where=settings.where, text=settings.id)
     with tables.reading(label):
         components = _components(table, settings, label, tables.partition_columns(spark, settings.originals, table))

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType
 
 from cloaking import csv_tables, jdbc, parquet_tables
+from cloaking.addresses import published
 from cloaking.config_file import Connection
 from cloaking.errors import InputError
 from cloaking.names import alike, column
@@ -67,7 +68,7 @@ def read(
     Raises:
         InputError: the table cannot be read, with what was found and the fix.
     """
-    label = f"{role} '{ref}'"
+    label = f"{role} '{published(ref)}'"
     match = FORMAT_AND_PATH.fullmatch(ref)
     with reading(label, everything=True):
         if match is None:
@@ -80,7 +81,9 @@ def read(
             table = csv_tables.read(spark, match[2], label, text, whole_files=by_position)
         elif match[1] == "jdbc":
             if match[2] not in (connections or {}):
-                raise InputError(f"{label}: there is no block [jdbc.{match[2]}]; name one of a --config file")
+                raise InputError(
+                    f"{label}: there is no block [{published(ref).replace(':', '.', 1)}]; name one of a --config file"
+                )
             table = jdbc.read(spark, (connections or {})[match[2]], label)
         else:
             table = spark.read.format(match[1]).load(match[2])

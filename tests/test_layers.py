@@ -17,6 +17,7 @@ SPARK = {"pyspark", "py4j", "pyarrow", "pandas", "numpy"}
 # here may use Spark and what it needs.
 ALLOWED = {
     "__init__": set(),
+    "addresses": set(),
     "errors": set(),
     "figures": set(),
     "options": set(),
@@ -43,10 +44,11 @@ WITHIN = {
     "__init__": {"errors", "figures", "kernel", "measure"},  # lazily, and for type checkers
     "errors": set(),
     "figures": set(),
-    "options": {"errors"},
-    "contradictions": {"figures"},
+    "addresses": set(),
+    "options": {"addresses", "errors"},
+    "contradictions": {"addresses", "figures"},
     "config": {"__init__", "config_file", "contradictions", "errors", "figures", "options"},
-    "config_file": {"errors", "figures", "options"},
+    "config_file": {"addresses", "errors", "figures", "options"},
     "project_config": {"__init__", "config_file", "errors", "options"},
     "sweep_config": {"__init__", "errors", "options"},
     "kernel": {"sieve", "tree"},

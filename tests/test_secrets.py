@@ -10,12 +10,12 @@ import pyspark
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PASSWORDS = ("planted-Conf-Passw0rd", "planted-Env-Passw0rd", "planted-Other-Passw0rd")
+PASSWORDS = ("planted-Conf-Passw0rd", "planted-Env-Passw0rd", "planted-Other-Passw0rd", "planted-Url-Passw0rd")
 KEY, NUMBER, COORDINATE, CATEGORY = "planted-key", 739158246, 7391.2512345, "planted-ward"
 VALUES = (KEY, str(NUMBER), str(COORDINATE), CATEGORY)
 CONFIG = """
 [jdbc.clinic]
-url = "jdbc:postgresql://127.0.0.1:1/clinic"
+url = "jdbc:postgresql://127.0.0.1:1/clinic?unheardOf=planted-Url-Passw0rd"
 table = "people"
 user = "reporter"
 password_env = "CLINIC"
@@ -86,6 +86,15 @@ def test_a_gate_that_is_not_met_shows_no_password_and_no_value(tmp_path):
     code, written = run(tmp_path, *tables(tmp_path, rows(int), rows(int)), "--min-local-cloaking", "99")
     assert code == 3, written["stderr"].decode()
     assert found(written, PASSWORDS + VALUES) == []
+
+
+def test_a_user_part_of_an_address_is_shown_nowhere_in_our_own_lines(tmp_path):
+    address = "parquet:nosuchstore://planted-user@bucket/people"
+    code, written = run(tmp_path, "--originals", address, *tables(tmp_path, rows(str), rows(str))[2:])
+    assert code == 2, written["stderr"].decode()
+    ours = [line for line in written["stderr"].splitlines() if line.startswith(b"local-cloaking:")]
+    assert ours and b"nosuchstore://...@bucket/people" in ours[0]
+    assert not any(b"planted-user" in line for line in ours)
 
 
 def with_null(table):
