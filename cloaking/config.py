@@ -21,12 +21,12 @@ from cloaking.options import (
     Parser,
     add_projection,
     add_running,
-    address,
     folder,
     names,
     number,
     percentage,
     positive,
+    reference,
     text,
     threshold,
 )
@@ -152,8 +152,8 @@ def _parser() -> Parser:
     """Return the parser; absent options stay absent, so that a TOML key can stand behind each."""
     parser = Parser("local-cloaking", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("tables")
-    tables.add_argument("--originals", metavar="REF", type=address, help="table of originals, one row each")
-    tables.add_argument("--avatars", metavar="REF", type=address, help="table of avatars, one row each")
+    tables.add_argument("--originals", metavar="REF", type=reference, help="table of originals, one row each")
+    tables.add_argument("--avatars", metavar="REF", type=reference, help="table of avatars, one row each")
     tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep, of both tables")
     tables.add_argument("--where-avatars", metavar="SQL", type=text, help="rows to keep of the avatars, if others")
 
@@ -163,7 +163,10 @@ def _parser() -> Parser:
         "--made-from", metavar="A[,B]", type=names, help="the avatars' columns that hold that key instead"
     )
     link.add_argument(
-        "--link", metavar="REF", type=address, help="link table: original_id, avatar_id (the avatars' own), one to one"
+        "--link",
+        metavar="REF",
+        type=reference,
+        help="link table, one to one: original_id, avatar_id (their own)",
     )
     link.add_argument("--by-position", action="store_true", help="row i belongs to row i, of two single files")
 
@@ -183,11 +186,11 @@ def _parser() -> Parser:
     results = parser.add_argument_group("results")
     results.add_argument("--output", metavar="DIR", type=folder, help="folder or address of report.json")
     results.add_argument(
-        "--counts", metavar="REF", type=address, help="write the counts of each original too: SENSITIVE"
+        "--counts", metavar="REF", type=reference, help="write the counts of each original too: SENSITIVE"
     )
     results.add_argument("--overwrite", action="store_true", help="replace an existing --counts table")
     results.add_argument("--name", type=text, help="name of the report (default: the originals' REF)")
-    results.add_argument("--history", metavar="REF", type=address, help="table that keeps a row of each run")
+    results.add_argument("--history", metavar="REF", type=reference, help="table that keeps a row of each run")
     results.add_argument(
         "--compare-last", metavar="SHARE", type=_share, help="warn where a figure fell by more than this share (0 to 1)"
     )

@@ -15,7 +15,7 @@ from typing import Any
 from cloaking.addresses import is_refused, published
 from cloaking.errors import SettingsError
 from cloaking.figures import RATES, Rule, quantile_metric
-from cloaking.options import address, folder, names, setting, text
+from cloaking.options import address, folder, names, reference, setting, text
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _QUANTILE = re.compile(r"quantile_(0?\.\d+)")
@@ -186,7 +186,7 @@ def _read(option: argparse.Action, value: Any) -> Any:
         if not found or not all(isinstance(name, str) and name for name in found):
             raise ValueError("a list of names is needed")
         return tuple(found)
-    is_text, is_date = read in (text, address, folder), option.dest == "run_date"
+    is_text, is_date = read in (text, address, folder, reference), option.dest == "run_date"
     if isinstance(value, bool) or not isinstance(value, str | int | float | datetime.date):
         raise ValueError(f"a {'text' if is_text else 'single value'} is needed")
     if is_text and not isinstance(value, str):

@@ -1,8 +1,10 @@
 """What options may be: their choices and limits, and how the command lines read their texts."""
 
 import argparse
+import difflib
 import math
 import re
+from pathlib import Path
 from typing import NoReturn
 
 from cloaking.addresses import is_refused
@@ -20,6 +22,11 @@ MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
 MISSING_CATEGORICAL = ("error", "level")
 UNSEEN = ("error", "ignore")
 
+_FORMATS = ("parquet", "orc", "csv", "json", "jdbc", "text", "avro", "xml", "delta", "iceberg", "hudi")
+_NO_FORMATS = dict.fromkeys(("xlsx", "xls", "ods"), "export the sheet as CSV") | dict.fromkeys(
+    ("tsv", "txt", "dat", "zip", "gz", "feather", "arrow", "pickle", "pkl", "rds", "sas7bdat", "sav", "dta"),
+    "write the table as parquet:, orc: or csv:",
+)
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
 
 
@@ -39,7 +46,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise what the command reports in one line."""
-        raise SettingsError(f"{message}; see --help")
+        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
+        known = [option for action in self._actions for option in action.option_strings]
+        near = difflib.get_close_matches(unknown[1], known, n=1) if unknown else []
+        hint = f"did you mean {near[0]}?" if near else "see --help"
+        raise SettingsError(f"{message}; {hint}")
 
 
 def text(given: str) -> str:
@@ -57,6 +68,23 @@ def address(given: str) -> str:
             "--properties-file, the environment or by a credentials provider"
         )
     return text(given)
+
+
+def reference(given: str) -> str:
+    """Read a table's reference, of which what is surely wrong is refused before Spark starts."""
+    kind, colon, path = given.partition(":")
+    suffix = Path(given).suffix[1:]
+    if colon and path.startswith("//"):
+        raise argparse.ArgumentTypeError(f"an address needs the format of its files; did you mean parquet:{given}?")
+    if colon and re.fullmatch("[a-z][a-z0-9_]*", kind) and kind not in _FORMATS:
+        near = difflib.get_close_matches(kind, _FORMATS, n=1, cutoff=0.75)
+        hint = _NO_FORMATS.get(kind) or (f"did you mean {near[0]}:?" if near else None)
+        if hint:
+            raise argparse.ArgumentTypeError(f"Spark has no format '{kind}'; {hint}")
+    if not colon and "`" not in given and ("/" in given or (suffix in _FORMATS and Path(given).exists())):
+        meant = f"{suffix if suffix in _FORMATS else 'parquet'}:{given}"
+        raise argparse.ArgumentTypeError(f"a path needs the format of its files; did you mean {meant}?")
+    return address(given)
 
 
 def folder(given: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from cloaking import __version__
 from cloaking.config_file import Connection
 from cloaking.errors import SettingsError
-from cloaking.options import METHODS, Parser, add_projection, add_running, address, folder, names, positive, text
+from cloaking.options import METHODS, Parser, add_projection, add_running, folder, names, positive, reference, text
 
 _DESCRIPTION = """\
 Project raw tables: fit PCA, MCA or FAMD on the originals, exactly, and give originals and avatars their coordinates
@@ -75,9 +75,9 @@ def _parser() -> Parser:
     parser = Parser("project", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("tables")
     tables.add_argument(
-        "--originals", metavar="REF", type=address, help="raw originals: catalog.schema.table or format:path"
+        "--originals", metavar="REF", type=reference, help="raw originals: catalog.schema.table or format:path"
     )
-    tables.add_argument("--avatars", metavar="REF", type=address, help="raw avatars")
+    tables.add_argument("--avatars", metavar="REF", type=reference, help="raw avatars")
     tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep, of both tables")
     tables.add_argument("--where-avatars", metavar="SQL", type=text, help="rows to keep of the avatars, if others")
     tables.add_argument("--id", metavar="A[,B]", type=names, help="the key, carried over from both (default: id)")
@@ -93,9 +93,9 @@ def _parser() -> Parser:
 
     results = parser.add_argument_group("results")
     results.add_argument(
-        "--projected-originals", metavar="REF", type=address, help="table to write, key and coordinates: SENSITIVE"
+        "--projected-originals", metavar="REF", type=reference, help="table to write, key and coordinates: SENSITIVE"
     )
-    results.add_argument("--projected-avatars", metavar="REF", type=address, help="the same for the avatars")
+    results.add_argument("--projected-avatars", metavar="REF", type=reference, help="the same for the avatars")
     results.add_argument("--output", metavar="DIR", type=folder, help="folder or address of model.json: aggregates")
     results.add_argument("--overwrite", action="store_true", help="replace existing tables")
     add_running(parser)

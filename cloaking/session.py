@@ -4,15 +4,14 @@ import contextlib
 import logging
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cloaking import java
 from cloaking.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cloaking")
 
-OLDEST_JAVA = 17
 MOST_MEMORY = 8  # GiB for Spark on a machine of one's own; half of the machine's where that is less
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # Spark runs a task per core already
 # A worker that crashes says where, which tells a bug from a worker that was killed.
@@ -47,10 +45,9 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
         SettingsError: Spark would be started on this machine and there is no Java for it.
     """
     given = dict(setting.split("=", 1) for setting in conf)
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    remote = "SPARK_REMOTE" in os.environ or "spark.remote" in given
-    if not submitted and not remote:
-        _find_java()
+    here = java.started_here(given)
+    if here:
+        java.find()
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take another python3 from the PATH
     _silence_pyspark()
     from py4j.protocol import Py4JError
@@ -62,20 +59,19 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
             log.warning("Spark runs already, so these settings change nothing: %s", ", ".join(given))
         yield running
         return
-    configured = submitted or remote or "SPARK_CONF_DIR" in os.environ or "PYSPARK_SUBMIT_ARGS" in os.environ
-    defaults = {} if configured else _own_machine()
-    if not remote:
-        defaults |= {f"spark.executorEnv.{name}": "1" for name in ONE_THREAD}
-    defaults["spark.sql.execution.arrow.pyspark.enabled"] = "true"
-    defaults |= dict.fromkeys(FAULTS, "true")
-    builder = SparkSession.builder.appName("local-cloaking")
-    for key, value in (defaults | given).items():
+    configured = not here or "SPARK_CONF_DIR" in os.environ or "PYSPARK_SUBMIT_ARGS" in os.environ
+    settings = {"spark.app.name": "local-cloaking"} | ({} if configured else _own_machine())
+    if not java.remote(given):
+        settings |= {f"spark.executorEnv.{name}": "1" for name in ONE_THREAD}
+    settings |= {"spark.sql.execution.arrow.pyspark.enabled": "true"} | dict.fromkeys(FAULTS, "true") | given
+    builder = SparkSession.builder
+    for key, value in settings.items():
         builder = builder.config(key, value)
     with _same_handler(), _starting():
+        if here:
+            java.start(settings)
         spark = builder.getOrCreate()
     try:
-        if not configured:
-            _silence_tasks()
         yield spark
     finally:
         with contextlib.suppress(Py4JError, OSError):  # Spark's process may be gone; what ended the block is told
@@ -125,7 +121,6 @@ def _own_machine() -> dict[str, str]:
     return {
         "spark.master": "local[*]",
         "spark.driver.memory": f"{min(memory // 2, MOST_MEMORY * 1024)}m",
-        "spark.log.level": "WARN",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
     }
@@ -152,29 +147,6 @@ def memory_limit(root: Path = Path("/")) -> int:
                     with contextlib.suppress(OSError, ValueError):  # the root has no limit; "max" is none
                         limits.append(int((folder / name).read_text()))
     return min(limits)
-
-
-def _find_java() -> None:
-    """Look for Java before Spark does, whose own message is a page long."""
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home, "bin", "java") if home else shutil.which("java")
-    fix = f"install Java {OLDEST_JAVA} or newer and set JAVA_HOME, or put java on the PATH"
-    if java is None:
-        raise SettingsError(f"Spark needs Java, and there is none; {fix}")
-    try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
-    except (OSError, subprocess.CalledProcessError):
-        raise SettingsError(f"Spark needs Java, and {java} does not run; {fix}") from None
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    if found and int(found[1]) < OLDEST_JAVA:
-        raise SettingsError(f"Spark needs Java {OLDEST_JAVA} or newer, and {java} is {found[1]}; {fix}")
-
-
-def _silence_tasks() -> None:
-    """Keep what fails in a task out of the log: it may quote a record's value, and comes as an error all the same."""
-    log4j = gateway().jvm.org.apache.logging.log4j
-    for name in ("executor.Executor", "scheduler.TaskSetManager"):
-        log4j.core.config.Configurator.setLevel(f"org.apache.spark.{name}", log4j.Level.OFF)
 
 
 def _silence_pyspark() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cloaking import __version__
 from cloaking.errors import SettingsError
-from cloaking.options import Parser, add_running, address, folder, names, percentage, positive, text, threshold
+from cloaking.options import Parser, add_running, folder, names, percentage, positive, reference, text, threshold
 
 KS = (5, 10, 20, 40, 80)
 REPEATS = 5
@@ -80,7 +80,7 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
 def _parser() -> Parser:
     parser = Parser("k_sweep", _DESCRIPTION, _EPILOG)
     tables = parser.add_argument_group("originals")
-    tables.add_argument("--originals", metavar="REF", type=address, help="table of originals in the projected space")
+    tables.add_argument("--originals", metavar="REF", type=reference, help="table of originals in the projected space")
     tables.add_argument("--where", metavar="SQL", type=text, help="rows to keep; a sample gives too high figures")
     tables.add_argument("--id", metavar="A[,B]", type=names, help="the key, which is no component (default: id)")
     tables.add_argument(

@@ -154,6 +154,8 @@ def reading(label: str, everything: bool = False) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         found = reason(error)
+        if found.startswith("INVALID_CONF_VALUE"):  # a setting of the session, met first where a table is opened
+            raise
         content = not isinstance(error, AnalysisException) and _CONTENT.match(found)
         if not (everything or content):
             raise

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cloaking import java as java_process
 from cloaking import session as module
 from cloaking.command import main
 from cloaking.errors import SettingsError
@@ -52,19 +53,19 @@ def test_so_is_one_that_another_thread_started(spark):
 def test_an_older_java_is_refused_with_its_version(java, version):
     java(f"echo 'openjdk version \"{version}\" 2021-01-01' >&2")
     with pytest.raises(SettingsError, match="17"):
-        module._find_java()
+        java_process.find()
 
 
 @pytest.mark.parametrize("version", ["17.0.9", "21", "25-ea"])
 def test_java_17_and_newer_will_do(java, version):
     java(f"echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2; echo 'openjdk version \"{version}\"' >&2")
-    module._find_java()
+    java_process.find()
 
 
 def test_a_java_that_does_not_run_is_refused(java):
     java("exit 1")
     with pytest.raises(SettingsError, match="does not run"):
-        module._find_java()
+        java_process.find()
 
 
 def test_no_java_at_all_is_one_line_and_exit_code_2(monkeypatch, tmp_path, capsys):
