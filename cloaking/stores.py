@@ -221,7 +221,8 @@ class Addresses:
 def _there(spark: SparkSession, path: str) -> DataFrame | None:
     """Return the files at a path, none of them read yet; None where there is no such path."""
     try:
-        found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        # Twice: of one path Spark logs at length that it is missing.
+        found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load([path, path])
         _ = found.schema  # Spark Connect reads no sooner
         return found
     except AnalysisException as error:
