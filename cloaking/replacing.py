@@ -48,6 +48,7 @@ class Result:
     place: str
     temporary: str
     earlier: str  # the name under which an earlier one waits
+    folder: str | None = None  # that holds both of these names and is to be removed with them
     overwrite: bool = True
     reported: bool = False  # whether a line says what became of it where a later step fails
     written: bool = False  # whole, under its temporary name; while it is not, the place stays empty
@@ -108,8 +109,9 @@ class Result:
             if waits:
                 store.move(self.earlier, self.place)
             self._taken = False
-            if store.exists(self.temporary):
-                stands = store.remove(self.temporary) or stands
+            left = self.folder or self.temporary
+            if store.exists(left):
+                stands = store.remove(left) or stands
             if self.reported and self.written:
                 before = "; the earlier one stands as it was" if store.exists(self.place) else ""
                 log.error("%s: %s, since a later step failed%s", self.label, stands or "removed again", before)
@@ -128,7 +130,7 @@ class Result:
             copied = f"{self.label}: all else is written, and this run's rows are at {self.temporary}, but its place"
             with self.writing(copied):
                 self.store.copy(self.temporary, self.place) if self.written else self.store.remove(self.place)
-        for name in (self.earlier, self.temporary):
+        for name in (self.earlier, self.temporary) if self.folder is None else (self.folder,):
             try:
                 stands = self.store.remove(name) if self.store.exists(name) else None
             except Exception as error:  # the run is whole all the same

@@ -67,7 +67,7 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Toget
     """Write a table whole beside its place, which it takes with the other results, and return it as read back.
 
     Until then an earlier table stands as it is. Stopped for good between two moves, it is found beside its place: of a
-    path `.../NAME` as `.../.NAME.<32 digits>.earlier`, of a catalog's table NAME as `NAME_<32 digits>_earlier`. To a
+    path `.../NAME` as `.../.NAME.<32 digits>/earlier`, of a catalog's table NAME as `NAME_<32 digits>_earlier`. To a
     store that only Spark reaches, a table is written at once where none is.
 
     Raises:
@@ -88,6 +88,8 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Toget
             result = _at_address(store, match[2], label)
         result.overwrite = overwrite
         results.add(result)
+        if result.folder is not None:
+            Path(result.folder).mkdir(parents=True)  # fails with a word where none can be made
         if match is None:
             table.write.saveAsTable(result.temporary)
             back = spark.table(result.temporary)
@@ -106,21 +108,23 @@ def _in_catalog(spark: SparkSession, name: str, label: str) -> Result:
 
 
 def _on_disk(path: Path, label: str) -> Result:
-    """Return the result that is to lie at this path, for which its folder is made and tried."""
+    """Return the result that is to lie at this path."""
     place = path.resolve()  # a link stays one
-    place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = place.with_name(f".{place.name}.{uuid.uuid4().hex}")
-    temporary.mkdir()  # tried here, where it fails with a word; Spark makes its own
-    temporary.rmdir()
+    beside = _beside(str(place.parent), place.name)
     store = Files(fs.LocalFileSystem())
-    return Result(store, label, writing, str(place), str(temporary), f"{temporary}.earlier")
+    return Result(store, label, writing, str(place), f"{beside}/new", f"{beside}/earlier", folder=beside)
 
 
 def _at_address(store: "Addresses", path: str, label: str) -> Result:
     """Return the result that is to be written over what lies at this address."""
-    parent, slash, name = path.rstrip("/").rpartition("/")
-    temporary = f"{parent}{slash}.{name}.{uuid.uuid4().hex}"
-    return Result(store, label, writing, path, temporary, f"{temporary}.earlier")
+    parent, _, name = path.rstrip("/").rpartition("/")
+    beside = _beside(parent, name)
+    return Result(store, label, writing, path, f"{beside}/new", f"{beside}/earlier")
+
+
+def _beside(parent: str, name: str) -> str:
+    """Return a folder that is hidden from those who read all that lies there; of a table so named Spark would warn."""
+    return f"{parent}/.{name}.{uuid.uuid4().hex}"
 
 
 def _at_once(table: DataFrame, kind: str, path: str, label: str, results: Together) -> DataFrame:
@@ -219,7 +223,8 @@ class Addresses:
 def _there(spark: SparkSession, path: str) -> DataFrame | None:
     """Return the files at a path, none of them read yet; None where there is no such path."""
     try:
-        found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path)
+        # Twice: of one path Spark logs at length that it is missing.
+        found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load([path, path])
         _ = found.schema  # Spark Connect reads no sooner
         return found
     except AnalysisException as error:

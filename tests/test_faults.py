@@ -74,7 +74,7 @@ if driver:
         def __getattr__(self, name):
             return getattr(self.store, name)
         def move(self, source, target):
-            if target.endswith("report.json"):
+            if target.endswith("report.json") and not source.endswith(".earlier"):
                 wait("between")
             self.store.move(source, target)
     found = files._store
@@ -286,13 +286,14 @@ def test_a_job_killed_between_page_and_json_leaves_the_earlier_results_beside_an
         said += ended(job)
     found = state(folder, earlier)
     assert found[:4] == ("none", "new", "new", [OLD_DATE, NEW_DATE]), f"left: {found}\n{said}"
-    [counts], [report] = folder.glob(".counts.*.earlier"), (folder / "report").glob(".report.json.*.earlier")
+    [counts], [report] = folder.glob(".counts.*/earlier"), (folder / "report").glob(".report.json.*.earlier")
     assert counts_state(counts) == "old"
     assert report.read_bytes() == (earlier / "report" / "report.json").read_bytes()
     with started(folder, *results(folder), *NEW) as job:
         said = ended(job)
     assert job.returncode == 0, said
     assert state(folder, earlier)[:4] == ("new", "new", "new", [OLD_DATE, NEW_DATE])
+    assert "paths were ignored" not in said  # as Spark warns of a table whose name is hidden
 
 
 def once(job, number):

@@ -100,7 +100,7 @@ def left_empty(spark, ref, listed):
     if "viewfs" not in ref:
         return []
     beside = [name for name in listed() if "/.kept." in name]
-    assert [spark.read.parquet(name).count() for name in beside] == [0]
+    assert [spark.read.parquet(f"{name}/new").count() for name in beside] == [0]
     return beside
 
 

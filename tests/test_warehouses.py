@@ -223,6 +223,7 @@ def test_tables_of_a_metastore_are_measured_written_and_kept_in_a_history(metast
         started = job(tmp_path, *argv, settings=settings)
         said, _ = started.communicate()
         assert started.returncode == 0, said
+        assert "wine_counts_" not in said  # what it is called beside its place
     assert json.loads((tmp_path / "report" / "report.json").read_text())["local_cloaking"] == 4.5
     shown = program(
         "print('rows', [spark.table(name).count() for name in ('wine_counts', 'wine_history')],"
