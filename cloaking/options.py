@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         """Raise what the command reports in one line."""
         unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
         known = [option for action in self._actions for option in action.option_strings]
-        near = difflib.get_close_matches(unknown[1], known, n=1) if unknown else []
+        near = difflib.get_close_matches(unknown[1], known, n=1, cutoff=0.75) if unknown else []
         hint = f"did you mean {near[0]}?" if near else "see --help"
         raise SettingsError(f"{message}; {hint}")
 

@@ -309,10 +309,10 @@ BAD = {
     "a path of a pattern without match": ({}, "--originals parquet:{}/*.pqt", ["pqt' | cannot be read"]),
     "a format that nobody has": ({}, "--originals nosuch:{}/o.parquet", ["originals 'nosuch: | cannot be read"]),
     "an address without its format": ({}, "--originals s3://bucket/o",
-        ["originals 's3://bucket/o' | cannot be read | format"]),
+        ["--originals | format | did you mean parquet:s3://bucket/o?"]),
     "a streaming source": ({}, "--originals rate:{}/o.parquet", ["originals 'rate: | cannot be read"]),
     "text lines": ({"o.txt": text(o())}, "--originals text:{}/o.txt",
-        ["o.txt' | no numeric column", "o.txt' | 'id' | missing"]),
+        ["'txt' | write the table as"]),
     "an ORC file that is none": ({"o.orc": b"x"}, "", ["originals | o.orc' | cannot be read"]),
     "JSON that is none": ({"o.json": "[1, 2"}, "", ["o.json' | no numeric column", "o.json' | 'id' | missing"]),
     # CSV
@@ -371,7 +371,7 @@ BAD = {
     "counts in backticks that do not match": ({}, "--counts '`t'", ["counts '`t' | is no name of a table"]),
     **{
         f"a password in {option}": ({}, f"{option} 'parquet:s3://key:hunter7391@bucket/x'",
-            [f"{option} | password | --conf"])
+            [f"{option} | password | credentials provider"])
         for option in ("--originals", "--avatars", "--link", "--counts", "--history", "--output")
     },
     "a signature in an address": ({}, "--originals 'parquet:https://a/b?sig=hunter7391'",

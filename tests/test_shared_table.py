@@ -48,7 +48,7 @@ def test_a_path_keeps_rows_in_parquet_and_orc_alone(spark, tmp_path, kind):
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "rows of others").touch()
     ref = f"{kind}:{tmp_path / 'history'}"
-    with pytest.raises(OutputError, match=f"^history '{ref}': {kind} cannot keep it; use parquet:, orc: or a table of"):
+    with pytest.raises(OutputError, match=f"^history '.*': {kind} cannot keep it; use parquet:, orc: or a table of"):
         shared_table.read(spark, ref, "history", SCHEMA, KEY)
     with pytest.raises(OutputError, match="use parquet:, orc: or a table of a catalog"):
         put(spark, ref, 1.0, "a")
