@@ -130,6 +130,7 @@ def end(code: int) -> None:
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()
+        logging.disable(logging.CRITICAL)  # py4j may log that Spark, which a signal stopped too, is gone
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError, AttributeError):  # closed by a reader or from the start

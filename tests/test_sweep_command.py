@@ -343,7 +343,8 @@ def test_the_command_on_the_page_repeats_the_sweep():
     settings = Settings(
         "a b.c", "/r", where="name = 'O''Brien'", components=("Dim. 1", "x"), target=5.5, seed=3, name="-v1.0"
     )
-    kept = {name: value for name, value in asdict(settings).items() if value is not None and name not in ("conf", "debug")}
+    given = asdict(settings).items()
+    kept = {name: value for name, value in given if value is not None and name not in ("conf", "debug")}
     html = to_html(run_of(parameters=kept))
     code = re.search(r'<pre class="command"><code>(.*?)</code>', html, re.DOTALL)[1]
     words = shlex.split(unescape(re.sub(r"</?span>", "", code)))
