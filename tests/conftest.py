@@ -45,7 +45,7 @@ def spark(tmp_path_factory):
         "spark.app.name": "tests",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": java,
         "spark.local.dir": folder / "local",
         "spark.log.level": "OFF",  # the failures are meant
