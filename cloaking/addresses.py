@@ -1,27 +1,31 @@
-"""Addresses of tables, folders and databases: what of one may be published, and which hold a known secret."""
+"""Addresses of tables, folders and databases: what of one may be published, and which hold a known secret.
+
+Only what is known to be a place is shown; an address that can be read in another way is cut, never guessed.
+"""
 
 import re
 
 CUT = "..."  # stands for what is not published; ASCII, since the name of a report becomes the name of a folder
 
-_HOST = r"(?:[\w.-]+(?:\\[\w$-]+)?|\[[0-9a-f:.]+\])(?::\d+)?"
-_HOSTS = rf"(?:{_HOST}(?:,{_HOST})*)?"
+_HOST = r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?"
+_HOSTS = rf"{_HOST}(?:,{_HOST})*"
+_BLOCK = re.compile(r"jdbc:[\w-]+")
+_DATABASE = re.compile(r"(jdbc:\w+(?::[a-z]\w*)?://)(.*)", re.DOTALL)
+_DATABASE_PLACE = re.compile(rf"({_HOSTS}(?:\\\\[\w$-]+)?(?:/[\w$.-]*)*)(?:([?;#:,&])(.*))?", re.DOTALL)
+_NAMED = re.compile(r"(database(?:name)?=[\w$-]+)(;.*)?", re.IGNORECASE | re.DOTALL)  # first among the parameters
+_ORACLE = re.compile(rf"(jdbc:oracle:(?:thin|oci8?):)[^@]*@((?://)?{_HOST}(?:[/:][\w$.-]+)?)")
 _STORE = re.compile(r"((?:[a-z]\w*:|[\w.]+\.`)?([a-z][a-z0-9+.-]*)://)(.*)", re.IGNORECASE | re.DOTALL)
-_STORE_PLACE = re.compile(rf"{_HOSTS}(?:[/`].*)?", re.IGNORECASE | re.DOTALL)
+_STORE_PLACE = re.compile(rf"((?:{_HOSTS})?(?:/[^?;#@]*|`)?)(?:([?;#])(.*))?", re.DOTALL)
 _CONTAINER = re.compile(r"\$?[a-z0-9-]+")  # what Azure's addresses have where others have a user
 _AZURE = ("abfs", "abfss", "wasb", "wasbs")
-_BLOCK = re.compile(r"jdbc:[^:/@;?#=&]+", re.IGNORECASE)
-_DATABASE = re.compile(r"(jdbc:\w+(?::[a-z]\w*)?://)(.*)", re.IGNORECASE | re.DOTALL)
-_DATABASE_PLACE = re.compile(rf"({_HOSTS}(?:/[\w$.-]+){{0,2}}/?)|({_HOSTS}/[\w$.-]+):.*", re.IGNORECASE | re.DOTALL)
-_DATABASE_KEYS = ("database", "databasename", "db")
-_ORACLE = re.compile(r"(jdbc:oracle:(?:thin|oci8?):)(.*)", re.IGNORECASE | re.DOTALL)
-_ORACLE_PLACE = re.compile(rf"(?:(?:tcps?:)?//)?{_HOST}(?:[/:][\w$.-]+)?", re.IGNORECASE)
+_USERS_SIGNS = re.compile(r"[/?;#,()\[\]{}]")  # none may be in a user part: the @ behind may belong to something else
 _PATH = re.compile(
     r"((?:(?:parquet|orc|csv|json|text|xml|avro|delta|iceberg|hudi):)?(?:(?:file|dbfs|hdfs):(?=/))?)(.*)", re.DOTALL
 )
-_PARAMETERS = re.compile(r"[?;#]")
-_PATH_PARAMETERS = re.compile(r"[?;&#](?=[\w.-]*=)")  # a path may hold these signs, but no parameters
-_WORD = re.compile(r"\S*://\S*")
+_PATH_PARAMETERS = re.compile(r"[?;#](?=.*=)", re.DOTALL)  # a path may hold these signs, but no parameters
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+_WORD = re.compile(r"(?:[A-Za-z]\w*:)?(?:jdbc:|[A-Za-z][\w+.-]*://)\S*")
+_BEHIND = "'\"`)]}>:,."  # what closes a word of a sentence and is no part of an address
 
 _PRIVATE = (
     r"(?:passw(?:or)?d?|passphrase|pwd|secret|token|credentials?|signature"
@@ -55,8 +59,13 @@ def published(address: str) -> str:
 
 
 def published_words(text: str) -> str:
-    """Return a text in which every word that holds an address is replaced by what may be shown of it."""
-    return _WORD.sub(lambda word: published(word[0]), text)
+    """Return a text in which every word that is an address is replaced by what may be shown of it."""
+
+    def shown(word: re.Match[str]) -> str:
+        address = word[0].rstrip(_BEHIND)
+        return published(address) + word[0][len(address) :]
+
+    return _WORD.sub(shown, text)
 
 
 def is_refused(address: str) -> bool:
@@ -64,62 +73,34 @@ def is_refused(address: str) -> bool:
     return (_DATABASE_REFUSED if address.startswith("jdbc:") else _REFUSED).search(address) is not None
 
 
-def _split(rest: str, parameters: re.Pattern[str]) -> tuple[str | None, str, str] | None:
-    """Return user part, place and parameters; None where an @ may end a user part or belong to a parameter."""
-    sign = parameters.search(rest)
-    head, tail = (rest[: sign.start()], rest[sign.start() :]) if sign else (rest, "")
-    if "@" in tail:
-        return None
-    user, at, place = head.rpartition("@")
-    return user if at else None, place, tail
-
-
-def _shown(rest: str, allowed: re.Pattern[str], container: bool = False) -> str:
-    """Return what follows scheme://, without user and parameters; nothing of it where the place is not `allowed`."""
-    found = _split(rest, _PARAMETERS)
-    if found is None or not allowed.fullmatch(found[1]):
+def _shown(rest: str, place: re.Pattern[str], container: bool = False) -> str:
+    """Return what follows scheme://, without user and parameters; nothing of it where it is not surely a place."""
+    user, at, where = rest.rpartition("@")
+    found = place.fullmatch(where)
+    if found is None or "@" in user or _USERS_SIGNS.search(user):
         return CUT
-    user, place, tail = found
-    kept = user if not user or (container and _CONTAINER.fullmatch(user)) else CUT
-    return ("" if kept is None else f"{kept}@") + place + (f"{tail[0]}{CUT}" if tail else "")
+    kept = user if container and _CONTAINER.fullmatch(user) else CUT
+    named = _NAMED.fullmatch(found[3]) if place is _DATABASE_PLACE and found[2] == ";" else None
+    tail = f"{named[1]};{CUT}" if named and named[2] else named[1] if named else CUT
+    return (f"{kept}@" if at else "") + found[1] + (found[2] + tail if found[2] else "")
 
 
 def _database(url: str) -> str:
     """Return what may be shown of a JDBC url."""
     oracle = _ORACLE.fullmatch(url)
     if oracle is not None:
-        return oracle[1] + (_shown(oracle[2], _ORACLE_PLACE) if "@" in oracle[2] else CUT)  # user/password alone
+        return f"{oracle[1]}{CUT}@{oracle[2]}"
     known = _DATABASE.fullmatch(url)
-    found = _split(known[2], _PARAMETERS) if known is not None else None
-    place = _DATABASE_PLACE.fullmatch(found[1]) if found is not None else None
-    if known is None or found is None or place is None:
-        return (known[1] if known is not None else "jdbc:") + CUT
-    user, _, tail = found
-    shown = place[1] if place[2] is None else f"{place[2]}:{CUT}"
-    return known[1] + ("" if user is None else f"{CUT}@") + shown + _named_database(tail)
-
-
-def _named_database(tail: str) -> str:
-    """Return the parameters of a database's url with the database alone, where it is one of them."""
-    if not tail:
-        return ""
-    sign = "&" if tail[0] == "?" else tail[0]
-    given = [one for one in tail[1:].split(sign) if one]
-    quoted = any(mark in tail for mark in "{}'\"")  # a quoted value may hold what looks like another parameter
-    for one in given:
-        key, _, value = one.partition("=")
-        if not quoted and key.lower() in _DATABASE_KEYS and re.fullmatch(r"[\w$-]+", value):
-            return f"{tail[0]}{one}" + (f"{sign}{CUT}" if len(given) > 1 else "")
-    return f"{tail[0]}{CUT}"
+    return f"jdbc:{CUT}" if known is None else known[1] + _shown(known[2], _DATABASE_PLACE)
 
 
 def _path(address: str) -> str:
     """Return what may be shown of a path or a catalog's name: all but what looks like a user part or parameters."""
     known = _PATH.fullmatch(address)
     assert known is not None  # it matches any text
-    found = _split(known[2], _PATH_PARAMETERS)
-    if found is None:
+    first = known[2].partition("/")[0]  # a user part of an address without its two slashes
+    if "@" in known[2] and (_SCHEME.match(known[2]) or ":" in first):
         return known[1] + CUT
-    user, place, tail = found
-    shown = "" if user is None else f"{CUT if ':' in user else user}@"
-    return known[1] + shown + place + (f"{tail[0]}{CUT}" if tail else "")
+    parameters = _PATH_PARAMETERS.search(known[2])
+    shown = known[2] if parameters is None else f"{known[2][: parameters.start()]}{parameters[0]}{CUT}"
+    return known[1] + shown

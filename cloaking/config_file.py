@@ -88,7 +88,7 @@ class File:
                     tables = ("reports", "jdbc") if table is self._shared else ()
                     found = _value(key, _with_variables(value), options, tables)
                 except (argparse.ArgumentTypeError, ValueError) as error:
-                    problems.append(f"--config {self.path}: {error}")
+                    problems.append(f"--config {published(self.path)}: {error}")
                     continue
                 # Spark's settings of a report come after the shared ones, and win one by one
                 values[key] = values.get(key, ()) + found if key == "conf" else found
@@ -107,12 +107,12 @@ class File:
         for name in wanted:
             if name not in self._jdbc:
                 block = published(f"jdbc:{name}").replace(":", ".", 1)
-                problems.append(f"--config {self.path}: there is no [{block}]{_nearest(name, self._jdbc)}")
+                problems.append(f"--config {published(self.path)}: there is no [{block}]{_nearest(name, self._jdbc)}")
                 continue
             try:
                 found[name] = _connection(_with_variables(self._jdbc[name]))
             except (argparse.ArgumentTypeError, ValueError) as error:
-                problems += [f"--config {self.path}: jdbc.{name}: {line}" for line in str(error).split("\n")]
+                problems += [f"--config {published(self.path)}: jdbc.{name}: {line}" for line in str(error).split("\n")]
         if problems:
             raise SettingsError(*problems)
         return found
@@ -133,7 +133,7 @@ class File:
         return found
 
     def _error(self, message: str) -> SettingsError:
-        return SettingsError(f"--config {self.path}: {message}")
+        return SettingsError(f"--config {published(self.path)}: {message}")
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

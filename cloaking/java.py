@@ -17,6 +17,12 @@ from cloaking.errors import SettingsError
 OLDEST = 17
 LOG_SETTINGS = "log4j2.properties"  # in the package, so that it is in every wheel and zip
 _LOG_VARIABLE = "LOG4J_CONFIGURATION_FILE"  # log4j looks at it last: any Java property that names a file wins over it
+# What Java must know to start and to reach a cluster; every user of the machine can read its command line. All other
+# settings, passwords of stores among them, follow with the session.
+_FOR_THE_START = (
+    *("spark.master", "spark.app.name", "spark.driver.", "spark.jars", "spark.files", "spark.archives"),
+    *("spark.submit.", "spark.yarn.", "spark.kubernetes.", "spark.pyspark.", "spark.local."),
+)
 _OTHER_LOG_SETTINGS = "log4j2*.*"  # what log4j finds in a folder of the class path
 _CLASS_PATH = re.compile(r"class-?path|properties-file", re.IGNORECASE)
 _UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8")
@@ -118,7 +124,8 @@ def start(settings: Mapping[str, str]) -> None:
 
     if SparkContext._gateway is not None:
         return
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    needed = [(key, value) for key, value in settings.items() if key.startswith(_FOR_THE_START)]
+    conf = SparkConf(loadDefaults=False).setAll(needed)
     with _environment(settings), _stderr() as sink:
         gateway = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
     SparkContext._ensure_initialized(gateway=gateway)

@@ -4,10 +4,11 @@ import argparse
 import difflib
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from cloaking.addresses import is_refused
+from cloaking.addresses import is_refused, published
 from cloaking.errors import SettingsError
 
 STRATEGIES = ("auto", "broadcast", "partition")
@@ -44,13 +45,26 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
 
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """Parse all words, and refuse those that are no option's, without their values: one may be a password."""
+        found, more = self.parse_known_args(args, namespace)
+        if more:
+            options = [word.partition("=")[0] for word in more if word.startswith("--")]
+            count = len(more) - len(options)
+            words = f"{count} word{'s' if count > 1 else ''}"
+            if not options:
+                self.error(f"unrecognized arguments: {words} without an option")
+            known = [option for action in self._actions for option in action.option_strings]
+            near = difflib.get_close_matches(options[0], known, n=1, cutoff=0.75)
+            said = f"unrecognized arguments: {' '.join(options)}{f' and {words} more' if count else ''}"
+            raise SettingsError(f"{said}; {f'did you mean {near[0]}?' if near else 'see --help'}")
+        return found
+
     def error(self, message: str) -> NoReturn:
         """Raise what the command reports in one line."""
-        unknown = re.search(r"unrecognized arguments: (--[\w-]+)", message)
-        known = [option for action in self._actions for option in action.option_strings]
-        near = difflib.get_close_matches(unknown[1], known, n=1, cutoff=0.75) if unknown else []
-        hint = f"did you mean {near[0]}?" if near else "see --help"
-        raise SettingsError(f"{message}; {hint}")
+        raise SettingsError(f"{re.sub('ignored explicit argument .*', 'takes no value', message)}; see --help")
 
 
 def text(given: str) -> str:
@@ -72,19 +86,21 @@ def address(given: str) -> str:
 
 def reference(given: str) -> str:
     """Read a table's reference, of which what is surely wrong is refused before Spark starts."""
+    address(given)
     kind, colon, path = given.partition(":")
     suffix = Path(given).suffix[1:]
     if colon and path.startswith("//"):
-        raise argparse.ArgumentTypeError(f"an address needs the format of its files; did you mean parquet:{given}?")
+        meant = published(f"parquet:{given}")
+        raise argparse.ArgumentTypeError(f"an address needs the format of its files; did you mean {meant}?")
     if colon and re.fullmatch("[a-z][a-z0-9_]*", kind) and kind not in _FORMATS:
         near = difflib.get_close_matches(kind, _FORMATS, n=1, cutoff=0.75)
         hint = _NO_FORMATS.get(kind) or (f"did you mean {near[0]}:?" if near else None)
         if hint:
             raise argparse.ArgumentTypeError(f"Spark has no format '{kind}'; {hint}")
     if not colon and "`" not in given and ("/" in given or (suffix in _FORMATS and Path(given).exists())):
-        meant = f"{suffix if suffix in _FORMATS else 'parquet'}:{given}"
+        meant = published(f"{suffix if suffix in _FORMATS else 'parquet'}:{given}")
         raise argparse.ArgumentTypeError(f"a path needs the format of its files; did you mean {meant}?")
-    return address(given)
+    return given
 
 
 def folder(given: str) -> str:
@@ -139,9 +155,9 @@ def setting(given: str) -> str:
     """Read one of Spark's settings, KEY=VALUE."""
     key, equals, _ = given.partition("=")
     if not key or not equals:
-        raise argparse.ArgumentTypeError(f"KEY=VALUE is needed, not '{given}'")
+        raise argparse.ArgumentTypeError("KEY=VALUE is needed")
     if "." not in key:
-        raise argparse.ArgumentTypeError(f"'{key}' is no setting of Spark's, whose names have dots")
+        raise argparse.ArgumentTypeError("a setting of Spark's has dots in its name")
     return given
 
 

@@ -87,7 +87,7 @@ def test_a_local_address_is_a_folder():
         (["--ncp", "0"], "--ncp"),
         (["--ncp", "2.5"], "--ncp"),
         (["--tasks", "-1"], "--tasks"),
-        (["--conf", "history=parquet:/h"], "names have dots"),
+        (["--conf", "history=parquet:/h"], "has dots in its name"),
         (["--output", "dbfs:/reports"], "dbfs://"),
         (["--output", "hdfs:/reports"], "hdfs://"),
         (["--history", "h", "--compare-last", "1"], "below 1"),

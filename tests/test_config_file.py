@@ -105,7 +105,7 @@ def test_a_variable_of_what_the_report_overrules_need_not_be_set(toml, monkeypat
 
 def test_a_key_that_fell_under_the_settings_of_spark_is_refused(toml):
     [problem] = problems([*toml('[conf]\n"spark.a" = 1\nmin_local_cloaking = 1000\n'), *BARE])
-    assert "'min_local_cloaking' is no setting of Spark's" in problem
+    assert "a setting of Spark's has dots in its name" in problem
     assert "above the first [table]" in problem
 
 

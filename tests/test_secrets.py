@@ -90,11 +90,37 @@ def test_a_gate_that_is_not_met_shows_no_password_and_no_value(tmp_path):
 
 def test_a_user_part_of_an_address_is_shown_nowhere_in_our_own_lines(tmp_path):
     address = "parquet:nosuchstore://planted-user@bucket/people"
-    code, written = run(tmp_path, "--originals", address, *tables(tmp_path, rows(str), rows(str))[2:])
+    code, written = run(
+        tmp_path, "--originals", address, *tables(tmp_path, rows(str), rows(str))[2:], "--name", "people"
+    )
     assert code == 2, written["stderr"].decode()
     ours = [line for line in written["stderr"].splitlines() if line.startswith(b"local-cloaking:")]
     assert ours and b"nosuchstore://...@bucket/people" in ours[0]
     assert not any(b"planted-user" in line for line in ours)
+
+
+def test_a_setting_of_the_file_is_on_no_command_line(tmp_path):
+    (tmp_path / "reports.toml").write_text(f'[conf]\n"spark.hadoop.fs.s3a.secret.key" = "{PASSWORDS[0]}"\n')
+    argv = [*tables(tmp_path, rows(str), rows(str)), "--config", tmp_path / "reports.toml", "--dry-run"]
+    command = [str(word) for word in (sys.executable, ROOT / "jobs" / "local_cloaking.py", *argv)]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    seen = []
+    with subprocess.Popen(command, env=env, cwd=tmp_path, stderr=subprocess.PIPE, start_new_session=True) as job:
+        for line in job.stderr:
+            if b"components:" in line:  # the session is there
+                own = [path for path in Path("/proc").glob("[0-9]*") if _group(path) == job.pid]
+                seen += [(path / "cmdline").read_bytes() for path in own]
+    assert job.returncode == 0
+    assert any(b"java" in one for one in seen)
+    assert not any(PASSWORDS[0].encode() in one for one in seen)
+
+
+def _group(process):
+    """The process group of a process of /proc, None where it is gone."""
+    try:
+        return os.getpgid(int(process.name))
+    except ProcessLookupError:
+        return None
 
 
 def with_null(table):
