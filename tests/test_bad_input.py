@@ -614,7 +614,7 @@ BAD = {
             "--report a": "--report | --config",
             "--nonsense": "--nonsense | --help",
             "--orig x": "--orig | --help",
-            "stray": "stray | --help",
+            "stray": "without an option | --help",
             "--link parquet:{}/l --made-from id": "only one of --made-from, --link",
         }.items()
     },
