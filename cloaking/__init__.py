@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cloaking.errors import CloakingError as CloakingError
-    from cloaking.figures import Summary as Summary
     from cloaking.kernel import AvatarIndex as AvatarIndex
     from cloaking.measure import LocalCloaking as LocalCloaking
     from cloaking.measure import local_cloaking as local_cloaking
+    from cloaking.results import Summary as Summary
 
 __version__ = "0.1.0"
 
@@ -19,7 +19,7 @@ _HOME = {
     "AvatarIndex": "cloaking.kernel",
     "CloakingError": "cloaking.errors",
     "LocalCloaking": "cloaking.measure",
-    "Summary": "cloaking.figures",
+    "Summary": "cloaking.results",
     "local_cloaking": "cloaking.measure",
 }
 

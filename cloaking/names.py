@@ -1,10 +1,7 @@
-"""Column names -> columns and their order: exact names, whatever stands in them, numbered ones by their number."""
+"""Compare, quote and order the names of columns and tables."""
 
 import re
 from collections.abc import Sequence
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 UNREAD = "cloaking_unread"  # metadata of a column whose values Spark cannot read: the type that they have in the file
 _UNSEEN = re.compile("[\\s\"'\ufeff\u200b-\u200f\u2060]+")  # blanks, quotes, byte order marks, signs without width
@@ -24,17 +21,6 @@ def quoted(name: str) -> str:
 def parts(name: str) -> list[str]:
     """Return the parts of a name like catalog.schema.table as they are written, with any backticks."""
     return _PART.findall(name)
-
-
-def column(name: str) -> Column:
-    """Return the column of exactly this name."""
-    return F.col(quoted(name))
-
-
-def type_of(table: DataFrame, name: str) -> str:
-    """Return what messages call the type of a column."""
-    field = table.schema[name]
-    return str(field.metadata.get(UNREAD) or field.dataType.simpleString())
 
 
 def alike(name: str, names: Sequence[str]) -> list[str]:

@@ -1,14 +1,11 @@
-"""What options may be: their choices and limits, and how the command lines read their texts."""
+"""Declare the options of a measurement and of a projection: each once, with its default, limits, reader and help."""
 
 import argparse
-import difflib
 import math
-import re
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
 
-from cloaking.addresses import is_refused, published
 from cloaking.errors import SettingsError
 
 STRATEGIES = ("auto", "broadcast", "partition")
@@ -16,55 +13,55 @@ BROADCAST_LIMIT = 512  # MiB of avatars' coordinates; the driver needs some four
 CELL_ROWS = 500_000  # avatars that a task of `partition` holds: with 20 components some 300 MiB, index included
 TIE_TOLERANCE = 1e-12
 LARGEST_TIE_TOLERANCE = 1e-6
-LARGEST_NUMBER = 2**31 - 1
+LARGEST_NUMBER = 2**31 - 1  # of partitions that Spark can count
+EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a float64
 
 METHODS = ("auto", "famd", "pca", "mca")
 MISSING_CONTINUOUS = ("error", "mean", "drop-rows")
 MISSING_CATEGORICAL = ("error", "level")
 UNSEEN = ("error", "ignore")
 
-_FORMATS = ("parquet", "orc", "csv", "json", "jdbc", "text", "avro", "xml", "delta", "iceberg", "hudi")
-_NO_FORMATS = dict.fromkeys(("xlsx", "xls", "ods"), "export the sheet as CSV") | dict.fromkeys(
-    ("tsv", "txt", "dat", "zip", "gz", "feather", "arrow", "pickle", "pkl", "rds", "sas7bdat", "sav", "dta"),
-    "write the table as parquet:, orc: or csv:",
-)
-_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
+# The groups of options that a command's --help shows.
+LINK = "which avatar was made from which original"
+SPACE = "projected space"
+RAW = "raw tables"
+RESULTS = "results"
+RUNNING = "running"
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose absent options stay absent and whose refusals are `SettingsError`."""
+def option(
+    default: Any = MISSING,
+    *,
+    help: str,
+    group: str | None = None,
+    read: Callable[[str], Any] = str,
+    metavar: str | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """Declare an option as a field of a frozen dataclass; a command adds it to its parser by what is said here.
 
-    def __init__(self, prog: str, description: str, epilog: str) -> None:
-        super().__init__(
-            prog=prog,
-            usage="%(prog)s [options]",
-            description=description,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            argument_default=argparse.SUPPRESS,
-            allow_abbrev=False,
-        )
+    Args:
+        default: its value where it is not given; without one it is required.
+        help: one line for --help and for the docstrings.
+        group: the group of options that it belongs to; without one it is not an option of a command.
+        read: turns its text into its value; `bool` is a switch.
+        metavar: how --help calls its value.
+        choices: the values that it may have.
+    """
+    metadata = {"help": help, "group": group, "read": read, "metavar": metavar, "choices": choices}
+    return field(default=default, metadata=metadata)
 
-    def parse_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> argparse.Namespace:
-        """Parse all words, and refuse those that are no option's, without their values: one may be a password."""
-        found, more = self.parse_known_args(args, namespace)
-        if more:
-            options = [word.partition("=")[0] for word in more if word.startswith("--")]
-            count = len(more) - len(options)
-            words = f"{count} word{'s' if count > 1 else ''}"
-            if not options:
-                self.error(f"unrecognized arguments: {words} without an option")
-            known = [option for action in self._actions for option in action.option_strings]
-            near = difflib.get_close_matches(options[0], known, n=1, cutoff=0.75)
-            said = f"unrecognized arguments: {' '.join(options)}{f' and {words} more' if count else ''}"
-            raise SettingsError(f"{said}; {f'did you mean {near[0]}?' if near else 'see --help'}")
-        return found
 
-    def error(self, message: str) -> NoReturn:
-        """Raise what the command reports in one line."""
-        raise SettingsError(f"{re.sub('ignored explicit argument .*', 'takes no value', message)}; see --help")
+def again(owner: type, name: str, **changes: Any) -> Any:
+    """Declare an option that another dataclass has, by its declaration there, with a few changes."""
+    (known,) = (one for one in fields(owner) if one.name == name)
+    declared: dict[str, Any] = {"default": known.default, **known.metadata, **changes}
+    return option(**declared)
+
+
+def explained(owner: type) -> str:
+    """Return a line per option of a dataclass, for a docstring."""
+    return "\n".join(f"{one.name}: {one.metadata['help']}" for one in fields(owner))
 
 
 def text(given: str) -> str:
@@ -72,47 +69,6 @@ def text(given: str) -> str:
     if not given.strip():
         raise argparse.ArgumentTypeError("must not be empty")
     return given
-
-
-def address(given: str) -> str:
-    """Read a table or folder, which must not hold a password: Spark writes addresses into its own logs."""
-    if is_refused(given):
-        raise argparse.ArgumentTypeError(
-            "the address holds a password or a key; leave it out and let Spark find it: in conf/spark-defaults.conf, a "
-            "--properties-file, the environment or by a credentials provider"
-        )
-    return text(given)
-
-
-def reference(given: str) -> str:
-    """Read a table's reference, of which what is surely wrong is refused before Spark starts."""
-    address(given)
-    kind, colon, path = given.partition(":")
-    suffix = Path(given).suffix[1:]
-    if colon and path.startswith("//"):
-        meant = published(f"parquet:{given}")
-        raise argparse.ArgumentTypeError(f"an address needs the format of its files; did you mean {meant}?")
-    if colon and re.fullmatch("[a-z][a-z0-9_]*", kind) and kind not in _FORMATS:
-        near = difflib.get_close_matches(kind, _FORMATS, n=1, cutoff=0.75)
-        hint = _NO_FORMATS.get(kind) or (f"did you mean {near[0]}:?" if near else None)
-        if hint:
-            raise argparse.ArgumentTypeError(f"Spark has no format '{kind}'; {hint}")
-    if not colon and "`" not in given and ("/" in given or (suffix in _FORMATS and Path(given).exists())):
-        meant = published(f"{suffix if suffix in _FORMATS else 'parquet'}:{given}")
-        raise argparse.ArgumentTypeError(f"a path needs the format of its files; did you mean {meant}?")
-    return given
-
-
-def folder(given: str) -> str:
-    """Read a local folder or file, or an address scheme://; a scheme alone would make a folder of that name."""
-    if given.startswith("file:/") and not given.startswith("file://"):
-        given = given.removeprefix("file:")
-    scheme = _SCHEME.match(given)
-    if scheme:
-        raise argparse.ArgumentTypeError(
-            f"{scheme[0]} is no folder; write an address as {scheme[1]}://, on Databricks as /Volumes/ or /dbfs/"
-        )
-    return address(given)
 
 
 def names(given: str) -> tuple[str, ...]:
@@ -141,43 +97,156 @@ def number(given: str, largest: float, what: str) -> float:
     return found
 
 
-def threshold(given: str) -> float:
-    """Read the least value of a count."""
-    return number(given, math.inf, "a number of at least 0")
+def tolerance(given: str) -> float:
+    """Read the relative width of a tie."""
+    return number(given, LARGEST_TIE_TOLERANCE, f"a number from 0 to {LARGEST_TIE_TOLERANCE}")
 
 
-def percentage(given: str) -> float:
-    """Read the least value of a rate."""
-    return number(given, 100, "a percentage from 0 to 100")
+@dataclass(frozen=True)
+class Options:
+    """What a measurement may be told, besides its tables.
 
+    Raises:
+        SettingsError: with one line per value that cannot be.
+    """
 
-def setting(given: str) -> str:
-    """Read one of Spark's settings, KEY=VALUE."""
-    key, equals, _ = given.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError("KEY=VALUE is needed")
-    if "." not in key:
-        raise argparse.ArgumentTypeError("a setting of Spark's has dots in its name")
-    return given
-
-
-def add_running(group: argparse._ActionsContainer) -> None:
-    """Add the options that say how a command runs, the same in all of them."""
-    group.add_argument("--conf", metavar="K=V", action="append", type=setting, help="Spark setting, repeatable")
-    group.add_argument("--debug", action="store_true", help="show the traceback of every error")
-
-
-def add_projection(group: argparse._ArgumentGroup) -> None:
-    """Add the options of a projection to be fitted, the same in both commands."""
-    group.add_argument("--continuous", metavar="A,B", type=names, help="columns to take for numbers")
-    group.add_argument("--categorical", metavar="A,B", type=names, help="columns to take for categories")
-    group.add_argument("--drop", metavar="A,B", type=names, help="columns to leave out")
-    group.add_argument(
-        "--missing-continuous", choices=MISSING_CONTINUOUS, help="default error; mean is the originals' in both tables"
+    id: tuple[str, ...] = option(
+        ("id",), group=LINK, read=names, metavar="A[,B]", help="the key, in both tables (default: id)"
     )
-    group.add_argument(
-        "--missing-categorical", choices=MISSING_CATEGORICAL, help="default error; level: a modality of its own"
+    made_from: tuple[str, ...] | None = option(
+        None, group=LINK, read=names, metavar="A[,B]", help="the avatars' columns that hold that key instead"
     )
-    group.add_argument(
-        "--unseen", choices=UNSEEN, help="modalities that the originals lack: default error; ignore: they add nothing"
+    components: tuple[str, ...] | None = option(
+        None, group=SPACE, read=names, metavar="A,B,C", help="default: the numeric columns of the originals"
     )
+    ncp: int | None = option(None, group=SPACE, read=positive, metavar="N", help="take the first N components")
+    tie_tolerance: float = option(
+        TIE_TOLERANCE,
+        group=SPACE,
+        read=tolerance,
+        metavar="T",
+        help="relative width of a tie, 0 to 1e-6 (default: 1e-12)",
+    )
+    group_by: str | None = option(
+        None, group=RESULTS, read=text, metavar="COLUMN", help="the figures per group of originals too"
+    )
+    strategy: str = option(
+        "auto",
+        group=RUNNING,
+        read=text,
+        choices=STRATEGIES,
+        help="broadcast all avatars, or partition space into cells; auto (default) picks by size",
+    )
+    broadcast_limit: int = option(
+        BROADCAST_LIMIT,
+        group=RUNNING,
+        read=positive,
+        metavar="MIB",
+        help="auto broadcasts coordinates up to this (default: 512)",
+    )
+    cell_rows: int = option(
+        CELL_ROWS,
+        group=RUNNING,
+        read=positive,
+        metavar="N",
+        help="most avatars that a task holds (partition; default: 500000)",
+    )
+    tasks: int | None = option(
+        None, group=RUNNING, read=positive, metavar="N", help="Spark tasks to count with (default: from the rows)"
+    )
+    quantiles: tuple[float, ...] = option(
+        (), help="shares of quantiles of the cloaking to give besides 0.05, 0.25, 0.5, 0.75 and 0.95"
+    )
+    at_least: tuple[int, ...] = option(
+        (), help="the k for which to count the originals that at least k other avatars hide, besides the usual ones"
+    )
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.made_from is not None and len(self.made_from) != len(self.id):
+            problems.append(
+                f"made_from names {len(self.made_from)} column(s), id {len(self.id)}; match them one by one"
+            )
+        for name in ("id", "made_from", "components"):
+            found = getattr(self, name)
+            if found is not None and not found:
+                problems.append(f"{name} must name at least one column")
+            repeated = sorted({column for column in found or () if found.count(column) > 1})
+            problems += [f"{name} names '{column}' more than once" for column in repeated]
+        if not 0 <= self.tie_tolerance <= LARGEST_TIE_TOLERANCE:
+            problems.append(f"tie_tolerance must be from 0 to {LARGEST_TIE_TOLERANCE}, not {self.tie_tolerance}")
+        if self.strategy not in STRATEGIES:
+            problems.append(f"strategy must be one of {', '.join(STRATEGIES)}, not '{self.strategy}'")
+        for name in ("broadcast_limit", "cell_rows", "tasks"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value <= LARGEST_NUMBER:
+                problems.append(f"{name} must be from 1 to {LARGEST_NUMBER}, not {value}")
+        if not all(0 < share < 1 for share in self.quantiles):
+            problems.append(f"quantiles must be between 0 and 1, not {', '.join(map(str, self.quantiles))}")
+        if not all(k >= 1 for k in self.at_least):
+            problems.append(f"at_least must be from 1, not {', '.join(map(str, self.at_least))}")
+        if problems:
+            raise SettingsError(*problems)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Options":
+        """Return the options of keyword arguments: of names one text is one name, any sequence is taken.
+
+        Raises:
+            TypeError: there is no such option.
+        """
+        return cls(**{name: _as_tuple(value) if name in _LISTS else value for name, value in given.items()})
+
+
+_LISTS = frozenset(one.name for one in fields(Options) if "tuple" in str(one.type))
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value if value is None else tuple(value)
+
+
+@dataclass(frozen=True)
+class Space:
+    """How raw tables are projected into one space, which is fitted on the originals or is that of a saved model.
+
+    Raises:
+        SettingsError: with one line per value that cannot be.
+    """
+
+    method: str = option("auto", group=RAW, read=text, choices=METHODS, help="default auto: what fits the columns")
+    ncp: int | None = option(None, group=RAW, read=positive, metavar="N", help="number of components")
+    continuous: tuple[str, ...] = option((), group=RAW, read=names, metavar="A,B", help="columns to take for numbers")
+    categorical: tuple[str, ...] = option(
+        (), group=RAW, read=names, metavar="A,B", help="columns to take for categories"
+    )
+    drop: tuple[str, ...] = option((), group=RAW, read=names, metavar="A,B", help="columns to leave out")
+    missing_continuous: str = option(
+        "error",
+        group=RAW,
+        read=text,
+        choices=MISSING_CONTINUOUS,
+        help="default error; mean is the originals' in both tables",
+    )
+    missing_categorical: str = option(
+        "error",
+        group=RAW,
+        read=text,
+        choices=MISSING_CATEGORICAL,
+        help="default error; level: a modality of its own",
+    )
+    unseen: str = option(
+        "error",
+        group=RAW,
+        read=text,
+        choices=UNSEEN,
+        help="modalities that the originals lack: default error; ignore: they add nothing",
+    )
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{one.name} is '{getattr(self, one.name)}'; one of {', '.join(one.metadata['choices'])} is needed"
+            for one in fields(self)
+            if one.metadata["choices"] is not None and getattr(self, one.name) not in one.metadata["choices"]
+        ]
+        if problems:
+            raise SettingsError(*problems)

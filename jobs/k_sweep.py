@@ -1,7 +1,7 @@
 """Originals -> how the metric answers to k, on simulated avatars: `spark-submit jobs/k_sweep.py --help`."""
 
-from cloaking.running import end
-from cloaking.sweep_command import main
+from cloaking.command.k_sweep import main
+from cloaking.command.run import end
 
 if __name__ == "__main__":
     end(main())

@@ -1,7 +1,7 @@
 """Two projected tables -> Local Cloaking report and exit code: `spark-submit jobs/local_cloaking.py --help`."""
 
-from cloaking.command import main
-from cloaking.running import end
+from cloaking.command.local_cloaking import main
+from cloaking.command.run import end
 
 if __name__ == "__main__":
     end(main())

@@ -72,7 +72,7 @@ CASES = [
 def kernel(avatars: Floats, originals: Floats, own: Floats) -> npt.NDArray[np.int64]:
     """The kernel's `within`."""
     sys.path.insert(0, str(ROOT))
-    from cloaking.kernel import AvatarIndex
+    from cloaking.kernel.index import AvatarIndex
 
     return AvatarIndex(avatars).count(originals, own)[1]
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cloaking.sweep import nearest_others, simulate
+from cloaking.sweep.simulate import nearest_others, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 NCP, K, CLUSTERS, SEED = 5, 20, 30, 20230310

@@ -22,7 +22,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from cloaking.command import main
+from cloaking.command.local_cloaking import main
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from cloaking.figures import CLASSES, QUANTILES, CloakingClass, Gate, Interval, Notice, PastRun, Run, Summary
+from cloaking.results import CLASSES, QUANTILES, CloakingClass, Gate, Interval, Notice, PastRun, Run, Summary
 
 DATA = Path(__file__).resolve().parent / "data"
 KS = [1, 2, 3, 4, 5, 7, *(part * 10**power for power in range(1, 7) for part in (1, 1.5, 2, 3, 5, 7))]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloaking import config, project_config, sweep_config
 from cloaking.addresses import is_refused, published, published_words
+from cloaking.command import k_sweep_settings, project_settings, settings
 from cloaking.errors import SettingsError
 
 SECRET = "S3cretPlanted"
@@ -143,7 +143,7 @@ MISTYPED = {
 
 
 @pytest.mark.parametrize(
-    "parse", [config.parse, project_config.parse, sweep_config.parse], ids=lambda one: one.__module__
+    "parse", [settings.parse, project_settings.parse, k_sweep_settings.parse], ids=lambda one: one.__module__
 )
 @pytest.mark.parametrize("argv", MISTYPED.values(), ids=MISTYPED)
 def test_no_refusal_of_a_command_line_repeats_what_may_be_secret(parse, argv):
@@ -155,7 +155,7 @@ def test_no_refusal_of_a_command_line_repeats_what_may_be_secret(parse, argv):
 def test_a_refusal_of_a_command_line_says_what_to_look_at():
     def said(*argv):
         with pytest.raises(SettingsError) as refused:
-            config.parse(argv)
+            settings.parse(argv)
         return "\n".join(refused.value.problems)
 
     assert "did you mean parquet:s3a://bucket/x?" in said("--originals", "s3a://bucket/x")

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cloaking import CloakingError, local_cloaking, tables
-from cloaking.config import parse
+from cloaking import CloakingError, local_cloaking
+from cloaking.command.settings import parse
 from cloaking.errors import InputError, SettingsError
+from cloaking.tables import read
 
 
 def profile(examples):
@@ -156,7 +157,7 @@ def read_csv(spark, folder, content, whole_files):
     path = folder / "random.csv"
     path.write_bytes(content)
     try:
-        table = tables.read(spark, f"csv:{path}", "originals", text=("id",), by_position=whole_files)
+        table = read.read_table(spark, f"csv:{path}", "originals", text=("id",), by_position=whole_files)
         table.collect()
     except CloakingError as error:
         assert error.problems
@@ -181,7 +182,7 @@ def test_much_random_csv_is_read_or_refused_with_lines(spark, tmp_path, content,
 def test_csv_in_the_dialect_is_read_as_it_was_written(spark, tmp_path, rows):
     lines = [f'"{key.replace(chr(34), chr(34) * 2)}",{value!r}' for key, value in rows]
     (tmp_path / "good.csv").write_text("\n".join(["id,x", *lines]) + "\n")
-    table = tables.read(spark, f"csv:{tmp_path}/good.csv", "originals", text=("id",))
+    table = read.read_table(spark, f"csv:{tmp_path}/good.csv", "originals", text=("id",))
     assert sorted((row.id, row.x) for row in table.collect()) == sorted(rows)
 
 

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from chispa import assert_df_equality
 
-from cloaking import CloakingError, local_cloaking, measure
+from cloaking import CloakingError, local_cloaking
+from cloaking.spark import plan
 
 
 def line(spark, points, ids=None, **more):
@@ -116,7 +117,7 @@ def test_a_group_may_have_the_label_that_others_are_merged_under(spark):
 
 
 def test_more_groups_than_are_told_apart_are_refused(spark, monkeypatch):
-    monkeypatch.setattr(measure, "GROUPS", 2)
+    monkeypatch.setattr(plan, "GROUPS", 2)
     wards = ["a"] * 100 + ["b"] * 100 + ["c"] * 100 + ["d"] * 50 + ["e"] * 50
     originals = line(spark, range(400), ward=wards)
     with pytest.raises(CloakingError, match="column 'ward' has more than the 2 groups"):
@@ -124,7 +125,7 @@ def test_more_groups_than_are_told_apart_are_refused(spark, monkeypatch):
     wards = [ward for ward in ("north", "south", "east", "west") for _ in range(100)] + ["small"] * 50
     with pytest.raises(CloakingError, match="more than the 2 groups"):
         local_cloaking(line(spark, range(450), ward=wards), line(spark, range(450)), group_by="ward")
-    monkeypatch.setattr(measure, "GROUPS", 3)
+    monkeypatch.setattr(plan, "GROUPS", 3)
     found = local_cloaking(originals, line(spark, range(400)), group_by="ward").summary
     assert {label: group.originals for label, group in found.groups.items()} == dict.fromkeys(
         ["a", "b", "c", "(other)"], 100

@@ -7,16 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cloaking import config, project_config, sweep_config
-from cloaking.command import main
-from cloaking.sweep_command import main as sweep
+from cloaking.command import k_sweep_settings, project_settings, settings
+from cloaking.command.k_sweep import main as sweep
+from cloaking.command.local_cloaking import main
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 PARSERS = {
-    "local_cloaking.py": config.parse,
-    "project.py": project_config.parse,
-    "k_sweep.py": sweep_config.parse,
+    "local_cloaking.py": settings.parse,
+    "project.py": project_settings.parse,
+    "k_sweep.py": k_sweep_settings.parse,
 }
 # What a test elsewhere or the tests' own start runs.
 RUN_ELSEWHERE = {"scripts/demo", "scripts/test", "scripts/package", "python"}
@@ -66,7 +66,7 @@ def test_a_command_is_run_or_read(words, spark, tmp_path, monkeypatch):
         words[words.index("--output") + 1] = str(tmp_path)
         assert sweep(words[2:]) == 0
     elif words[0] == "local-cloaking":
-        assert config.parse(words[1:]).run_date == "2026-11-01"
+        assert settings.parse(words[1:]).run_date == "2026-11-01"
     elif words[0] == "spark-submit":
         name, arguments = after_job(words)
         arguments = [word if word != "reports.toml" else "conf/reports.toml" for word in arguments]
@@ -104,8 +104,8 @@ def test_every_file_that_the_readme_points_to_is_there():
 
 def test_every_option_that_the_readme_names_is_one():
     known = set()
-    for module in (config, project_config, sweep_config):
-        known |= {option for action in module._parser()._actions for option in action.option_strings}
+    for module in (settings, project_settings, k_sweep_settings):
+        known |= {option for action in module.parser()._actions for option in action.option_strings}
     spark = {"--py-files", "--archives", "--environment", "--files"}
     named = {option.rstrip("-") for option in re.findall(r"`(--[a-z-]+)", TEXT)}
     assert named - known - spark == set()

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from cloaking import __version__
-from cloaking.config import parse
+from cloaking.command.settings import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "scripts" / "schedulers"

@@ -3,14 +3,55 @@
 A line has table, column, counts and fix, never a value; what it says of a user's options are those of the command.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from cloaking.figures import Notice
-from cloaking.projection.profiles import FEW_VALUES, MOST_COLUMNS, Profile
+from pyspark.sql import DataFrame
+
+from cloaking.errors import InputError
+from cloaking.projection import roles
+from cloaking.projection.profiles import FEW_VALUES, MOST_COLUMNS, Profile, profile
+from cloaking.projection.roles import Roles
+from cloaking.results import Notice
+
+log = logging.getLogger(__name__)
 
 LARGEST = 2.0**500  # of a number, so that its square is well within float64
 SMALLEST = 2.0**-500  # of a range, likewise
 _NAMED = 10  # columns that a message names
+
+
+def profiled(
+    table: DataFrame,
+    chosen: Roles,
+    missing: tuple[str, str],
+    label: str,
+    further: Callable[[Profile], tuple[list[str], tuple[Notice, ...]]] | None = None,
+) -> tuple[Profile, tuple[Notice, ...]]:
+    """Return what the columns hold, and notices; raise where values are wrong or, unless allowed, missing."""
+    start = time.monotonic()
+    on_number, on_category = missing
+    selected = roles.select(table, chosen, drop_rows=on_number == "drop-rows")
+    found = profile(selected, len(chosen.continuous), len(chosen.categorical))
+    log.info("profiled: %s rows=%d seconds=%.1f", label, found.rows, time.monotonic() - start)
+    if found.endless:
+        raise InputError(*endless(found, chosen.categorical, label))
+    strange, notices = further(found) if further is not None else ([], ())
+    problems = [
+        *numbers(found, chosen.continuous, on_number, label),
+        *missing_levels(found, chosen.categorical, on_category, label),
+        *strange,
+    ]
+    if problems:
+        raise InputError(*problems)
+    left_out = dropped(table.count(), found.rows, label) if on_number == "drop-rows" else ()
+    return found, (
+        *left_out,
+        *filled(found, chosen.continuous, label),
+        *own_level(found, chosen.categorical, label),
+        *notices,
+    )
 
 
 def endless(profile: Profile, categorical: Sequence[str], label: str) -> list[str]:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloaking.errors import InputError
-from cloaking.figures import Notice
 from cloaking.projection.axes import Axes
+from cloaking.results import Notice
 
 Floats = NDArray[np.float64]
 

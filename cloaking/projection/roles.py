@@ -11,8 +11,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from cloaking.columns import column, type_of
 from cloaking.errors import InputError
-from cloaking.names import alike, column, type_of, written_instead
+from cloaking.names import alike, written_instead
+from cloaking.options import Space
 
 _FLOATING = (T.FloatType, T.DoubleType)
 _CATEGORIES = (T.NumericType, T.StringType, T.BooleanType, T.DateType)  # dates only where they are named
@@ -28,20 +30,13 @@ class Roles:
     assumed: tuple[str, ...] = ()  # continuous by their type, not named so
 
 
-def choose(
-    table: DataFrame,
-    label: str,
-    *,
-    continuous: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    keys: Sequence[str] = (),
-) -> Roles:
+def choose(table: DataFrame, label: str, space: Space, keys: Sequence[str] = ()) -> Roles:
     """Return the role of each column of the originals but those to drop and the keys.
 
     Raises:
         InputError: a named column is not there or named twice, or a column can have no role; one line each.
     """
+    continuous, categorical, drop = space.continuous, space.categorical, space.drop
     named = {"--continuous": continuous, "--categorical": categorical, "--drop": drop, "key": keys}
     problems = [
         problem

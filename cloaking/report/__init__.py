@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from cloaking.errors import SettingsError
-from cloaking.figures import PastRun, Run, Summary
+from cloaking.results import PastRun, Run, Summary
 
 SCHEMA_VERSION = 1
 

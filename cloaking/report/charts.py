@@ -8,10 +8,10 @@ from itertools import takewhile
 
 import matplotlib
 
-from cloaking.figures import OTHER_GROUPS, SMALLEST_GROUP, Gate, PastRun, Summary
 from cloaking.report import canvas, words
 from cloaking.report.canvas import HEIGHT, LINE, WIDTH
 from cloaking.report.svg import BAR, LOW, RC, inline
+from cloaking.results import OTHER_GROUPS, SMALLEST_GROUP, Gate, PastRun, Summary
 
 GROUPS_DRAWN = 12
 RUNS_DRAWN = 120

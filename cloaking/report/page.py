@@ -1,19 +1,16 @@
 """Run and its past runs -> report.html, and Summary -> the few figures a notebook shows; both by Jinja, escaped."""
 
-import json
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from cloaking.config import Settings
-from cloaking.figures import PastRun, Run, Summary
 from cloaking.report import charts, words
 from cloaking.report.svg import printable
+from cloaking.results import PastRun, Run, Summary
 
 COMPONENTS_NAMED = 8
 RULES_SHOWN = 6
@@ -33,7 +30,6 @@ _TOLD_ELSEWHERE = {
     "gates",
     "jdbc",
 }
-_DEFAULTS = {one.name: one.default for one in fields(Settings)}
 
 
 def page(run: Run, history: Sequence[PastRun] = ()) -> str:
@@ -50,13 +46,12 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
     if len(summary.groups) > 1:
         column = str(run.parameters.get("group_by") or "group")
         drawn.append(charts.groups(summary, column, threshold, run.gates))
-    command, toml = repeat_with(run)
     rules = sorted(run.gates, key=lambda gate: gate.met)
     settings = _settings(run.parameters)
     notices = words.by_weight(summary.warnings)
     return render(
         "page.html.j2",
-        print_size=_print_size(run, drawn, settings, " ".join(command) + " ".join(toml)),
+        print_size=_print_size(run, drawn, settings, " ".join(run.command) + " ".join(run.command_file)),
         run=run,
         summary=summary,
         charts=[(chart, Markup(chart.svg)) for chart in drawn],
@@ -68,8 +63,6 @@ def page(run: Run, history: Sequence[PastRun] = ()) -> str:
         settings=settings,
         lone_group=next(iter(summary.groups)) if len(summary.groups) == 1 else None,
         components_named=COMPONENTS_NAMED,
-        command=command,
-        toml=toml,
     )
 
 
@@ -87,47 +80,12 @@ def fragment(summary: Summary) -> str:
     )
 
 
-def repeat_with(run: Run) -> tuple[list[str], list[str]]:
-    """Return the words of the command that repeats a run, quoted, and the lines that only a --config file can say."""
-    parameters = dict(run.parameters) | {"run_date": run.run_date}
-    if parameters.get("by_position"):
-        parameters.pop("id", None)  # rows are numbered then, and a key is refused
-    arguments, toml = ["local-cloaking"], []
-    for key, value in parameters.items():
-        if value is None or value is False or value == _DEFAULTS.get(key):
-            continue
-        if key == "jdbc":
-            toml += [f"jdbc.{json.dumps(name)} = {_toml(block)}" for name, block in value.items()]
-            continue
-        if key == "gates" or (_is_list(value) and any("," in str(one) for one in value)):
-            toml.append(f"{key} = {_toml(value)}")
-            continue
-        option = f"--{key.replace('_', '-')}"
-        if value is True:
-            arguments.append(option)
-            continue
-        text = ",".join(map(str, value)) if _is_list(value) else _plain(value)
-        arguments += [f"{option}={text}"] if text.startswith("-") else [option, text]
-    if toml:
-        arguments += ["--config", "FILE.toml"]
-    return [shlex.quote(argument) for argument in arguments], toml
-
-
-def _toml(value: Any) -> str:
-    """Return a value as TOML has it, on one line."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
-    if _is_list(value):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def render(template: str, **values: Any) -> str:
-    """Return a template of this folder with these values, each text in it escaped."""
-    files = resources.files("cloaking.report")
+def render(template: str, package: str = __package__, **values: Any) -> str:
+    """Return a template of a package with these values, each text in it escaped; it may include those of this one."""
+    folders = [resources.files(name) for name in dict.fromkeys((package, __package__))]
     environment = jinja2.Environment(
         autoescape=True,
-        loader=jinja2.FunctionLoader(lambda name: files.joinpath(name).read_text(encoding="utf-8")),
+        loader=jinja2.FunctionLoader(lambda name: _text(folders, name)),
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
@@ -135,6 +93,11 @@ def render(template: str, **values: Any) -> str:
     )
     environment.filters["count"] = lambda n: f"{n:,}"
     return environment.get_template(template).render(words=words, **values)
+
+
+def _text(folders: Sequence[Traversable], name: str) -> str:
+    file = next(file for file in (folder.joinpath(name) for folder in folders) if file.is_file())
+    return file.read_text(encoding="utf-8")
 
 
 def _suspect(summary: Summary) -> bool:

@@ -4,7 +4,7 @@ import datetime
 import math
 from collections.abc import Sequence
 
-from cloaking.figures import RATES, CloakingClass, Gate, Notice, Summary, quantile_share
+from cloaking.results import RATES, CloakingClass, Gate, Notice, Summary, quantile_share
 
 NBSP = "\N{NO-BREAK SPACE}"
 

@@ -1,0 +1,195 @@
+"""Start Spark's Java from this process, with log settings and an encoding, and without its start-up lines."""
+
+import contextlib
+import locale
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+
+from cloaking.errors import SettingsError
+
+OLDEST = 17
+LOG_SETTINGS = "log4j2.properties"  # in the package, so that it is in every wheel and zip
+_LOG_VARIABLE = "LOG4J_CONFIGURATION_FILE"  # log4j looks at it last: any Java property that names a file wins over it
+# What Java must know to start and to reach a cluster; every user of the machine can read its command line. All other
+# settings, passwords of stores among them, follow with the session.
+_FOR_THE_START = (
+    *("spark.master", "spark.app.name", "spark.driver.", "spark.jars", "spark.files", "spark.archives"),
+    *("spark.submit.", "spark.yarn.", "spark.kubernetes.", "spark.pyspark.", "spark.local."),
+)
+_OTHER_LOG_SETTINGS = "log4j2*.*"  # what log4j finds in a folder of the class path
+_CLASS_PATH = re.compile(r"class-?path|properties-file", re.IGNORECASE)
+_UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8")
+_START_UP = re.compile(rb"Picked up |NOTE: Picked up |WARNING: ")  # Java's own lines; those of a log begin with a time
+# Where in Spark it failed to start; what failed is in the lines around.
+_TRACE = re.compile(rb"\tat |\t\.\.\. \d+ more")
+_PIECE = 65_536  # bytes that are read at once: what a pipe holds
+
+
+class Stderr:
+    """What Java says on stderr, passed on to that of this process, but for the lines of its own start.
+
+    A thread reads it from a pipe, whose other end is `sink`.
+    """
+
+    def __init__(self, target: int) -> None:
+        self._source, self.sink = os.pipe()
+        self._target = target
+        self._starting, self._silent = True, False
+        self._line, self._held = b"", b""
+        self._lock = threading.Lock()
+        self._reader = threading.Thread(target=self._read, name="java-stderr", daemon=True)
+        self._reader.start()
+
+    def started(self) -> None:
+        """Pass on all that comes from now on as it comes."""
+        with self._lock:
+            self._starting = False
+            self._write(self._line)
+
+    def ended(self) -> None:
+        """Write what was kept back: Java has ended, and its own words may say why."""
+        self._reader.join(timeout=1)
+        with self._lock:
+            self._write(self._held + self._line)
+
+    def silence(self) -> None:
+        """Pass on nothing from now on."""
+        with self._lock:
+            self._silent = True
+
+    def _read(self) -> None:
+        while piece := os.read(self._source, _PIECE):
+            with self._lock:
+                self._write(self._without_start_up(piece) if self._starting else piece)
+        os.close(self._source)
+
+    def _without_start_up(self, piece: bytes) -> bytes:
+        """Return the whole lines that are not of Java's start, and keep the others, and the beginning of a line."""
+        whole, newline, self._line = (self._line + piece).rpartition(b"\n")
+        lines = [line for line in (whole + newline).splitlines(keepends=True) if not _TRACE.match(line)]
+        self._held += b"".join(line for line in lines if _START_UP.match(line))
+        return b"".join(line for line in lines if not _START_UP.match(line))
+
+    def _write(self, said: bytes) -> None:
+        with contextlib.suppress(OSError):  # nobody reads it any more; Java must not wait for that
+            while said and not self._silent:
+                said = said[os.write(self._target, said) :]
+
+
+def remote(settings: Mapping[str, str]) -> bool:
+    """Return whether a session of these settings is one of Spark Connect, whose Java runs elsewhere."""
+    return "SPARK_REMOTE" in os.environ or "spark.remote" in settings
+
+
+def started_here(settings: Mapping[str, str]) -> bool:
+    """Return whether this process starts Java for such a session, and not spark-submit or Spark Connect."""
+    return not remote(settings) and "PYSPARK_GATEWAY_PORT" not in os.environ
+
+
+def find() -> None:
+    """Look for Java before Spark does, whose own message is a page long.
+
+    Raises:
+        SettingsError: there is none, it does not run, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home, "bin", "java") if home else shutil.which("java")
+    fix = f"install Java {OLDEST} or newer and set JAVA_HOME, or put java on the PATH"
+    if java is None:
+        raise SettingsError(f"Spark needs Java, and there is none; {fix}")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+    except (OSError, subprocess.CalledProcessError):
+        raise SettingsError(f"Spark needs Java, and {java} does not run; {fix}") from None
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found and int(found[1]) < OLDEST:
+        raise SettingsError(f"Spark needs Java {OLDEST} or newer, and {java} is {found[1]}; {fix}")
+
+
+def start(settings: Mapping[str, str]) -> None:
+    """Start Java for a session of these settings, unless this process has one already.
+
+    Raises:
+        PySparkRuntimeError: it does not start, and its own words are on stderr.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+    needed = [(key, value) for key, value in settings.items() if key.startswith(_FOR_THE_START)]
+    conf = SparkConf(loadDefaults=False).setAll(needed)
+    with _environment(settings), _stderr() as sink:
+        gateway = launch_gateway(conf, {"stderr": sink})  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+@contextlib.contextmanager
+def _stderr() -> Iterator[int]:
+    """Give what Java may take for its stderr; its start-up lines are shown where it does not start in the block."""
+    if sys.__stderr__ is None:
+        yield subprocess.DEVNULL
+        return
+    stderr = Stderr(sys.__stderr__.fileno())
+    try:
+        yield stderr.sink
+    except Exception:
+        os.close(stderr.sink)
+        stderr.ended()
+        raise
+    os.close(stderr.sink)
+    stderr.started()
+
+
+@contextlib.contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Give Java, which inherits the environment within the block, log settings and the encoding of this process."""
+    added: dict[str, str] = {}
+    with contextlib.ExitStack() as files:
+        if not _logs_otherwise(settings):
+            path = files.enter_context(resources.as_file(resources.files("cloaking.command") / LOG_SETTINGS))
+            added[_LOG_VARIABLE] = path.absolute().as_uri()
+        if sys.getfilesystemencoding() == "utf-8" and locale.getencoding().lower() not in ("utf-8", "utf8"):
+            usable = [name for name in _UTF8_LOCALES if _is_there(name)]
+            added |= {"LC_ALL": usable[0]} if usable else {}
+        before = {name: os.environ.get(name) for name in added}
+        os.environ.update(added)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+def _logs_otherwise(settings: Mapping[str, str]) -> bool:
+    """Return whether the user may have log settings of another kind than a Java property, which wins anyhow."""
+    import pyspark
+
+    if _LOG_VARIABLE in os.environ or _CLASS_PATH.search(os.environ.get("PYSPARK_SUBMIT_ARGS", "")):
+        return True
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    folders = [os.environ.get("SPARK_CONF_DIR") or Path(home, "conf")]
+    folders += [os.environ[name] for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if os.environ.get(name)]
+    folders += [entry for entry in settings.get("spark.driver.extraClassPath", "").split(os.pathsep) if entry]
+    return any(next(Path(folder).glob(_OTHER_LOG_SETTINGS), None) is not None for folder in folders)
+
+
+def _is_there(name: str) -> bool:
+    """Return whether the system has a locale of this name."""
+    before = locale.setlocale(locale.LC_CTYPE)
+    try:
+        locale.setlocale(locale.LC_CTYPE, name)
+    except locale.Error:
+        return False
+    locale.setlocale(locale.LC_CTYPE, before)
+    return True

@@ -1,0 +1,5 @@
+"""Kernel counts: for each original, the avatars closer than its own and those within its tie bound, in numpy."""
+
+from cloaking.kernel.index import AvatarIndex
+
+__all__ = ["AvatarIndex"]

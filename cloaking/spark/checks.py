@@ -1,0 +1,277 @@
+"""Everything that can be wrong with the input: two tables in, their row counts out, or one error with every problem.
+
+Each problem is a line with table, column, count and fix. Nothing is computed before all checks have passed.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from cloaking.columns import Side, column
+from cloaking.errors import InputError
+from cloaking.names import alike
+from cloaking.options import EXACT_INTEGER
+from cloaking.results import Notice
+from cloaking.spark.link import AVATAR_ID, ORIGINAL_ID, Columns
+from cloaking.spark.schemas import component_problems, key_type_problems, missing, numbers, unread
+from cloaking.spark_errors import reading
+
+log = logging.getLogger(__name__)
+
+RESULTS = ("closer", "tied", "cloaking")  # the columns that stand beside the key in the counts
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows passed on each side, and what is suspect about them without being wrong."""
+
+    originals: int
+    avatars: int
+    warnings: tuple[Notice, ...]
+
+
+def check(
+    originals: Side, avatars: Side, columns: Columns, problems: Iterable[str] = (), null_is_unlinked: bool = False
+) -> Rows:
+    """Look for everything that is wrong with both tables, in one pass over their keys and coordinates.
+
+    Args:
+        originals: the originals, with their key.
+        avatars: the avatars, with the columns that name the original that each was made from.
+        columns: what the run uses of them.
+        problems: what is known to be wrong already.
+        null_is_unlinked: an avatar without a key is one without a link, not a mistake.
+
+    Raises:
+        InputError: with one line per problem.
+    """
+    found, sides = list(problems), (originals, avatars)
+    keys = [
+        *missing(originals, originals.key, "key column", "name the key with --id"),
+        *missing(avatars, avatars.key, "key column", "name it with --id or --made-from"),
+    ]
+    keys += [] if keys else key_type_problems(originals, avatars)
+    found += keys
+    group = [columns.group] if columns.group is not None else []
+    found += [*missing(originals, group, "column", "see --group-by"), *unread(originals, group, "column")]
+    found += [
+        f"{originals.label}: key column '{name}' has the name of a result; rename it"
+        for name in originals.key
+        if alike(name, RESULTS)
+    ]
+    if keys:
+        raise InputError(
+            *found, *(line for side in (originals, avatars) for line in of_components(side, columns.components))
+        )
+    sides = (originals, avatars)
+    usable = [numbers(side, columns.components) for side in sides]
+    found += [line for side in sides for line in component_problems(side, columns.components)]
+    counts = _count_rows(sides, usable)
+    found += _row_problems(sides, usable, counts, null_is_unlinked)
+    if found:
+        raise InputError(*found)
+    rows = Rows(counts["rows_0"], counts["rows_1"], _warnings(originals, avatars, counts))
+    log.info("checked: originals=%d avatars=%d", rows.originals, rows.avatars)
+    return rows
+
+
+def of_components(side: Side, components: Sequence[str]) -> list[str]:
+    """Return what is wrong with the components of one table, where its keys cannot be looked at."""
+    return [*component_problems(side, components), *_coordinate_problems(side, numbers(side, components))]
+
+
+def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
+    """Return what is wrong with a link table and with the ids of the avatars that it refers to."""
+    problems = [
+        *missing(link, (ORIGINAL_ID, AVATAR_ID), "column", f"a link table has {ORIGINAL_ID} and {AVATAR_ID}"),
+        *missing(originals, originals.key, "key column", "name the key with --id"),
+        *missing(avatars, avatars.key, "key column", "name the key with --id"),
+    ]
+    if len(originals.key) != 1:
+        problems.append(f"{link.label}: links by one key column; put a single key into both tables")
+    if problems:
+        return problems
+    for name, side in ((ORIGINAL_ID, originals), (AVATAR_ID, avatars)):
+        problems += key_type_problems(side, Side(link.table, link.label, (name,)))
+    for side, name in ((link, ORIGINAL_ID), (link, AVATAR_ID), (avatars, avatars.key[0])):
+        rows = side.table.groupBy(column(name).alias("key")).count()
+        null, more = F.col("key").isNull(), F.col("count") > 1
+        with reading(side.label):
+            nulls, repeated = rows.agg(F.sum(F.when(null, F.col("count"))), F.count_if(~null & more)).collect()[0]
+        if nulls:
+            problems.append(f"{side.label}: {nulls:,} rows have no '{name}'; fill or drop them")
+        if repeated:
+            problems.append(
+                f"{side.label}: {repeated:,} value(s) of '{name}' stand in several rows; keep one row of each"
+            )
+    return problems
+
+
+def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> dict[str, int]:
+    """Count rows, keys and unusable coordinates of both sides (0 originals, 1 avatars), in one action.
+
+    The rows of both are stacked and counted per key; the counts of all keys then fold into a single row.
+    """
+    keys = [f"key_{i}" for i in range(len(sides[0].key))]
+    parts = []
+    for number, (side, names) in enumerate(zip(sides, components, strict=True)):
+        flags = {
+            f"rows_{number}": F.lit(True),
+            f"bad_{number}": _any(~_usable(side, name) for name in names),
+        }
+        absent = {f"{flag}_{1 - number}": F.lit(False) for flag in ("rows", "bad")}
+        parts.append(
+            side.table.select(
+                *(column(name).alias(key) for name, key in zip(side.key, keys, strict=True)),
+                *(flag.cast("long").alias(name) for name, flag in sorted((flags | absent).items())),
+            )
+        )
+    per_key = parts[0].unionByName(parts[1]).groupBy(*keys)
+    counted = per_key.agg(*(F.sum(name).alias(name) for name in ("rows_0", "rows_1", "bad_0", "bad_1")))
+
+    null = _any(F.col(key).isNull() for key in keys)
+    totals = {name: F.sum(name) for name in ("rows_0", "rows_1", "bad_0", "bad_1")}
+    for number in (0, 1):
+        mine, others = F.col(f"rows_{number}"), F.col(f"rows_{1 - number}")
+        totals[f"null_{number}"] = F.sum(F.when(null, mine))
+        totals[f"repeated_{number}"] = F.count_if(~null & (mine > 1))
+        totals[f"alone_{number}"] = F.sum(F.when(~null & (others == 0), mine))
+    found = counted.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items()))
+    try:
+        return dict(found.collect()[0].asDict())
+    except (PySparkException, Py4JJavaError):
+        _read_apart(sides, components)
+        raise
+
+
+def _read_apart(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> None:
+    """Read what is used of each side by itself, since an error of both together does not tell whose it is."""
+    problems: list[str] = []
+    for side, names in zip(sides, components, strict=True):
+        try:
+            with reading(side.label):
+                side.table.agg(F.max(F.xxhash64(*map(column, (*side.key, *names))))).collect()
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(*problems)
+
+
+def _row_problems(
+    sides: Sequence[Side], components: Sequence[Sequence[str]], counts: dict[str, int], null_is_unlinked: bool
+) -> list[str]:
+    problems = []
+    for number, side in enumerate(sides):
+        rows, null = counts[f"rows_{number}"], counts[f"null_{number}"]
+        repeated = counts[f"repeated_{number}"]
+        if null and not (number == 1 and null_is_unlinked):
+            problems.append(
+                f"{side.label}: {null:,} of {rows:,} rows have no key ({_listed(side.key)}); fill or drop them"
+            )
+        if repeated:
+            problems.append(
+                f"{side.label}: {repeated:,} key(s) stand in several rows ({_listed(side.key)}); keep one of each"
+            )
+        if counts[f"bad_{number}"] or not rows:
+            problems += _coordinate_problems(side, components[number])
+    if counts["alone_0"] and counts["rows_1"]:
+        fix = _written_otherwise(sides, counts["alone_0"])
+        fix = fix or "add them, or say how rows belong together: --made-from, --link, --by-position"
+        problems.append(
+            f"{sides[1].label}: {counts['alone_0']:,} of {counts['rows_0']:,} originals have no avatar "
+            f"({_listed(sides[1].key)}); {fix}"
+        )
+    return problems
+
+
+def _written_otherwise(sides: Sequence[Side], alone: int) -> str | None:
+    """Say what keeps keys apart that are the same but for how they are written: passes taken only where some are alone.
+
+    Returns:
+        The fix, None where no way to write them brings at least half of those that are alone together.
+    """
+    ways: dict[str, Callable[[Column], Column]] = {
+        "with .0 behind whole numbers": lambda key: F.regexp_replace(key, r"^([+-]?[0-9]+)[.]0+$", "$1"),
+        "with blanks around": lambda key: F.regexp_replace(key, r"^[\s\u00a0\ufeff]+|[\s\u00a0\ufeff]+$", ""),
+        "in other upper and lower case": F.lower,
+        "with zeros in front of numbers": lambda key: F.regexp_replace(key, "^0+(?=[0-9])", ""),
+    }
+    for called, way in ways.items():
+        left, right = (
+            side.table.select(
+                *(way(column(name).cast("string")).alias(f"key_{i}") for i, name in enumerate(side.key))
+            ).dropna()
+            for side in sides
+        )
+        with reading(sides[1].label):
+            still = left.join(right, on=left.columns, how="left_anti").count()
+        if 2 * still <= alone:
+            return f"{alone - still:,} of their keys are there, but written {called} in one table; write them alike"
+    return None
+
+
+def _coordinate_problems(side: Side, components: Sequence[str]) -> list[str]:
+    """Count rows and, per component, unusable coordinates: a pass taken only where something is wrong."""
+    fix = dict.fromkeys(("null", "NaN", "infinite"), "fill or drop these rows before the projection")
+    fix["an integer beyond 2^53"] = "a double would round it; rescale the component"
+    asked = [(name, kind) for name in components for kind in fix]
+    conditions = [condition for name in components for condition in _unusable(side, name)]
+    with reading(side.label):
+        rows, *found = side.table.agg(F.count(F.lit(1)), *map(F.count_if, conditions)).collect()[0]
+    if not rows:
+        return [f"{side.label}: has no rows; look at the table and at --where"]
+    return [
+        f"{side.label}: component '{name}' is {kind} in {count:,} of {rows:,} rows; "
+        + ("leave it out, by --components, or look at how it was written" if count == rows else fix[kind])
+        for (name, kind), count in zip(asked, found, strict=True)
+        if count
+    ]
+
+
+def _warnings(originals: Side, avatars: Side, counts: dict[str, int]) -> tuple[Notice, ...]:
+    warnings = []
+    unlinked = counts["alone_1"] + counts["null_1"]
+    if unlinked:
+        message = (
+            f"{avatars.label}: {unlinked:,} of {counts['rows_1']:,} avatars were made from none of these originals; "
+            "they count among the avatars that hide an original"
+        )
+        warnings.append(Notice("unlinked_avatars", message))
+    if originals.table.sameSemantics(avatars.table):
+        warnings.append(Notice("same_table", f"{originals.label} and {avatars.label} are the same table"))
+    return tuple(warnings)
+
+
+def _usable(side: Side, name: str) -> Column:
+    """Tell whether a coordinate is a finite number that a double holds; null and NaN are below no bound."""
+    finite = F.coalesce(F.abs(column(name).cast("double")) < float("inf"), F.lit(False))
+    return finite & ~_beyond(side, name)
+
+
+def _unusable(side: Side, name: str) -> list[Column]:
+    """Tell whether a coordinate is null, NaN, infinite, or an integer that a double would round."""
+    value = column(name).cast("double")
+    return [value.isNull(), F.isnan(value), F.abs(value) == float("inf"), _beyond(side, name)]
+
+
+def _beyond(side: Side, name: str) -> Column:
+    kind = side.type_of(name)
+    if isinstance(kind, T.LongType) or (isinstance(kind, T.DecimalType) and kind.scale == 0):
+        return (column(name) > EXACT_INTEGER) | (column(name) < -EXACT_INTEGER)
+    return F.lit(False)
+
+
+def _any(conditions: Iterable[Column]) -> Column:
+    return reduce(or_, conditions, F.lit(False))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ("columns " if len(names) > 1 else "column ") + ", ".join(f"'{name}'" for name in names)

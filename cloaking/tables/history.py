@@ -1,0 +1,138 @@
+"""One row per run, in a table that several reports share; its key is the name of the report and the date of the run."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import date, datetime
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from cloaking.errors import InputError
+from cloaking.results import Notice, PastRun, Run, Summary
+from cloaking.spark_errors import reading
+from cloaking.tables import shared_table
+from cloaking.tables.reference import Ref
+
+KEY = ("name", "run_date")
+_TRIES = 2  # before the last: another run may be replacing the very file that is about to be read
+_PAUSE = 1.0  # seconds
+SCHEMA = T.StructType(
+    [
+        T.StructField("run_id", T.StringType()),
+        T.StructField("run_at", T.TimestampType()),
+        T.StructField("local_cloaking", T.DoubleType()),
+        T.StructField("hidden_rate", T.DoubleType()),
+        T.StructField("hidden_rate_ties_hide", T.DoubleType()),
+        T.StructField("hidden_rate_ties_expose", T.DoubleType()),
+        T.StructField("quantiles", T.StringType()),  # JSON, as all that follow as text but the verdict
+        T.StructField("originals", T.LongType()),
+        T.StructField("avatars", T.LongType()),
+        T.StructField("ncp", T.IntegerType()),
+        T.StructField("verdict", T.StringType()),
+        T.StructField("gates", T.StringType()),
+        T.StructField("parameters", T.StringType()),
+        T.StructField("versions", T.StringType()),
+        T.StructField("name", T.StringType()),
+        T.StructField("run_date", T.DateType()),
+    ]
+)
+
+
+def record(spark: SparkSession, ref: str, run: Run) -> None:
+    """Write the run's row, in the place of one of the same name and date if there is any.
+
+    Raises:
+        OutputError: the table cannot be written.
+    """
+    summary = run.summary
+    row = Row(
+        run_id=run.run_id,
+        run_at=datetime.fromisoformat(run.run_at),
+        local_cloaking=summary.local_cloaking,
+        hidden_rate=summary.hidden_rate,
+        hidden_rate_ties_hide=summary.hidden_rate_ties_hide,
+        hidden_rate_ties_expose=summary.hidden_rate_ties_expose,
+        quantiles=json.dumps({str(share): value for share, value in summary.quantiles.items()}),
+        originals=summary.originals,
+        avatars=summary.avatars,
+        ncp=summary.ncp,
+        verdict=run.verdict,
+        gates=json.dumps([asdict(gate) | {"met": gate.met} for gate in run.gates]),
+        parameters=json.dumps(dict(run.parameters)),
+        versions=json.dumps(dict(run.versions)),
+        name=run.name,
+        run_date=date.fromisoformat(run.run_date),
+    )
+    key = {name: row[name] for name in KEY}
+    shared_table.replace(spark.createDataFrame([row], SCHEMA), ref, "history", key)
+
+
+def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
+    """Return the runs of a report that the table holds, oldest first; none where there is no table yet.
+
+    Raises:
+        InputError: there is a table, and it cannot be read.
+        OutputError: a format or a table that keeps no history.
+    """
+    for _ in range(_TRIES):
+        try:
+            return _past(spark, ref, name)
+        except InputError:
+            time.sleep(_PAUSE)
+    return _past(spark, ref, name)
+
+
+def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float | None) -> tuple[Notice, ...]:
+    """Return a notice for each figure that fell by more than `share` since the last run before `run_date`.
+
+    Figures over another number of components are not compared, and that is said.
+    """
+    before = [run for run in past if run.run_date < run_date]
+    if share is None or not before:
+        return ()
+    last = before[-1]
+    if last.ncp != summary.ncp:
+        message = f"the last run, of {last.run_date}, took {last.ncp} components, this one {summary.ncp}"
+        return (Notice("not_comparable", message),)
+    figures = {"local_cloaking": "Local Cloaking", "hidden_rate": "the hidden rate"}
+    notices = []
+    for name, called in figures.items():
+        then, now = getattr(last, name), getattr(summary, name)
+        if now < (1 - share) * then:
+            said = next(pair for pair in _written(then, now) if pair[0] != pair[1])
+            message = f"{called} fell from {said[0]} on {last.run_date} to {said[1]}, by {1 - now / then:.1%}"
+            notices.append(Notice("figure_fell", message))
+    return tuple(notices)
+
+
+def _written(then: float, now: float) -> Iterator[tuple[str, str]]:
+    """Give both figures with one decimal, then with more, for where they differ by less."""
+    for digits in range(1, 18):
+        yield f"{then:.{digits}f}", f"{now:.{digits}f}"
+    yield repr(then), repr(now)
+
+
+def _past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
+    table = shared_table.read(spark, ref, "history", SCHEMA, KEY)
+    if table is None:
+        return ()
+    kept = ("run_date", "local_cloaking", "hidden_rate", "ncp", "quantiles", "verdict")
+    with reading(Ref(ref).label("history"), everything=True):
+        rows = table.where(F.col("name") == name).select(*kept).collect()
+    return tuple(_past_run(row) for row in sorted(rows, key=lambda row: row["run_date"]))
+
+
+def _past_run(row: Row) -> PastRun:
+    quantiles = json.loads(row["quantiles"])
+    return PastRun(
+        run_date=row["run_date"].isoformat(),
+        local_cloaking=row["local_cloaking"],
+        p05=quantiles["0.05"],
+        p95=quantiles["0.95"],
+        verdict=row["verdict"],
+        hidden_rate=row["hidden_rate"],
+        ncp=row["ncp"],
+    )

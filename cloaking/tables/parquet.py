@@ -1,0 +1,138 @@
+"""Parquet files -> DataFrame, also where some columns have a type for which Spark refuses the whole file."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from cloaking.columns import column
+from cloaking.errors import InputError
+from cloaking.names import UNREAD
+
+_REFUSED = re.compile(r"Illegal Parquet type: (.*?)\.?(?: SQLSTATE|$)|UNSUPPORTED_TIME_TYPE", re.MULTILINE)
+_NANOS_AS_LONG = "spark.sql.legacy.parquet.nanosAsLong"
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+_S3 = re.compile(r"^s3[an]:")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A type that Spark does not read: what messages call it, and what a column of it is declared as.
+
+    Without a type that it can be decoded from, it is declared as one that makes neither a component nor a key.
+    """
+
+    called: str
+    decoded_from: T.DataType | None = None
+
+
+_UUID = _Kind("UUID", T.BinaryType())
+_HALF = _Kind("float of 16 bits", T.BinaryType())
+_NANOS = _Kind("timestamp in nanoseconds (Spark reads microseconds)")
+_TIME = _Kind("time of day")
+
+
+def read(spark: SparkSession, path: str, label: str) -> DataFrame:
+    """Read Parquet files, those of types that Spark refuses too.
+
+    UUIDs are read as text, floats of 16 bits as float. Timestamps in nanoseconds and times of day are there, so that
+    whatever uses them can refuse them by name, but no value of theirs can be read.
+
+    Args:
+        spark: the session to read with.
+        path: a file, a folder or a pattern.
+        label: what messages call the table.
+
+    Raises:
+        InputError: there is such a type, and only Spark can open the files, so that the column cannot be named.
+    """
+    if str(spark.conf.get(_NANOS_AS_LONG, "false")) != "true":  # nanoseconds that Spark reads as a number are none
+        try:
+            table = spark.read.parquet(path)
+            _ = table.schema  # Spark Connect reads no sooner
+            return table
+        except AnalysisException as error:
+            if _REFUSED.search(str(error)) is None:
+                raise
+            refused = str(error)
+    else:
+        refused = ""
+    schema = _footer(spark, path)
+    if schema is None:
+        found = _REFUSED.search(refused)
+        kind = (found and found[1]) or "TIME"
+        raise InputError(f"{label}: a column is {kind}, which Spark does not read; write it as another type")
+    kinds = {name: kind for name, of in zip(schema.names, schema.types, strict=True) if (kind := _kind(of))}
+    table = spark.read.schema(_declared(schema, kinds)).parquet(path)
+    return table.select(*(_decoded(name, kinds.get(name)) for name in table.columns))
+
+
+def _footer(spark: SparkSession, path: str) -> pa.Schema | None:
+    """Return the schema that the first file itself states; None where only Spark can open its store."""
+    files = spark.read.format("binaryFile").load(path).inputFiles()
+    for file in sorted(files)[:1]:
+        try:
+            store, place = fs.FileSystem.from_uri(_S3.sub("s3:", unquote(file)))
+            with store.open_input_file(place) as stream:
+                return pq.ParquetFile(stream).schema.to_arrow_schema()
+        except (OSError, pa.ArrowException):
+            return None
+    return None
+
+
+def _kind(of: pa.DataType) -> _Kind | None:
+    if pa.types.is_timestamp(of) and of.unit == "ns":
+        return _NANOS
+    if pa.types.is_time(of):
+        return _TIME
+    if pa.types.is_float16(of):
+        return _HALF
+    return _UUID if str(of) == "extension<arrow.uuid>" else None
+
+
+def _declared(schema: pa.Schema, kinds: dict[str, _Kind]) -> T.StructType:
+    """Return the schema to read with, of types that Spark takes."""
+    plain = pa.schema(
+        [pa.field(f.name, pa.null() if f.name in kinds else _UNSIGNED.get(f.type, f.type)) for f in schema]
+    )
+    found = from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    return T.StructType([_field(kinds[f.name], f.name) if f.name in kinds else f for f in found])
+
+
+def _field(kind: _Kind, name: str) -> T.StructField:
+    if kind.decoded_from is not None:
+        return T.StructField(name, kind.decoded_from)
+    return T.StructField(name, T.DayTimeIntervalType(), metadata={UNREAD: kind.called})
+
+
+def _decoded(name: str, kind: _Kind | None) -> Column:
+    if kind is _UUID:
+        return F.regexp_replace(F.lower(F.hex(column(name))), "^(.{8})(.{4})(.{4})(.{4})", "$1-$2-$3-$4-").alias(name)
+    if kind is _HALF:
+        return _from_half(column(name)).alias(name)
+    return column(name)
+
+
+def _from_half(value: Column) -> Column:
+    """Decode two bytes, the lower first, as IEEE 754's binary16."""
+    digits = F.hex(value)
+    bits = F.conv(F.concat(F.substring(digits, 3, 2), F.substring(digits, 1, 2)), 16, 10).cast("int")
+    sign = F.when(bits >= 0x8000, -1.0).otherwise(1.0)
+    exponent, fraction = F.shiftright(bits, 10).bitwiseAND(0x1F), bits.bitwiseAND(0x3FF)
+    endless = F.when(fraction == 0, sign * float("inf")).otherwise(float("nan"))
+    small = sign * fraction * 2.0**-24
+    usual = sign * (1 + fraction / 1024) * F.pow(F.lit(2.0), exponent - 15)
+    return F.when(exponent == 31, endless).when(exponent == 0, small).otherwise(usual).cast("float")

@@ -1,0 +1,245 @@
+"""A table that several runs share, also at once: its rows are read, and one is put in the place of those of its key."""
+
+import re
+import shutil
+import uuid
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from cloaking.columns import column
+from cloaking.errors import InputError, OutputError
+from cloaking.names import alike, parts, quoted
+from cloaking.spark_errors import reading, writing
+from cloaking.tables.overlap import check_path, local
+from cloaking.tables.reference import FOLDER_SIGN, Ref
+
+_NO_TABLE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")  # no folder, or an empty one
+_IN_FOLDERS = ("parquet", "orc")  # the rows of a key have a folder, which is overwritten by itself
+# Their tables replace the rows that meet a condition. Others accept the condition, ignore it and empty the table.
+_BY_CONDITION = ("delta", "iceberg")
+_SERDES = {"ParquetHiveSerDe": "parquet", "OrcSerde": "orc"}  # of tables in a format of Hive's own
+_NO_ESCAPES = "spark.sql.parser.escapedStringLiterals"
+_PLAIN = re.compile(r"[A-Za-z0-9_ .-]")  # what means itself in any text of SQL; no $, which begins a variable
+
+
+def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tuple[str, ...]) -> DataFrame | None:
+    """Return the table of a known schema that `ref` names, None where there is none yet.
+
+    Raises:
+        InputError: there is one, and it cannot be read or is another.
+        OutputError: there is one, and `replace` could not put a row in the place of another in it.
+    """
+    ref = Ref(ref)
+    label, kind = ref.label(role), str(ref.kind)
+    if ref.path is not None:
+        _check(kind, ref.path, label)
+        found = _at_path(spark, kind, ref.path, label)
+    else:
+        name = ref.name(role)
+        with reading(label, everything=True):
+            found = spark.table(name) if spark.catalog.tableExists(name) else None
+    if found is None:
+        return None
+    missing = [name for name in schema.names if not alike(name, found.columns)]
+    if missing:
+        raise InputError(f"{label}: is another table, without the columns {', '.join(missing)}; name a new one")
+    if ref.path is None:
+        with reading(label, everything=True):
+            _format(spark, name, label, keys)
+    else:
+        if not _in_folders(found, keys):
+            raise OutputError(_not_partitioned(label, keys))
+        # By the schema, since partitions would give a name like 007 another type.
+        found = spark.read.format(kind).schema(schema).load(ref.path)
+    return found.select(*(column(one.name).cast(one.dataType).alias(one.name) for one in schema))
+
+
+def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None:
+    """Put a row in the place of those of its key; without any yet, or without a table, it is added.
+
+    In Parquet and ORC, at a path as in a catalog, the key has a folder, which is overwritten by itself: Spark's INSERT
+    OVERWRITE of a partition loses rows where two runs write at once. Delta and Iceberg replace the rows of a condition.
+
+    Args:
+        row: one row, with the key among its columns.
+        ref: the table.
+        role: what messages call it.
+        key: the columns of the key and the row's values in them.
+
+    Raises:
+        OutputError: the table cannot be written, or not without touching other rows.
+    """
+    ref = Ref(ref)
+    label = ref.label(role)
+    with writing(label):
+        if ref.path is not None:
+            _check(str(ref.kind), ref.path, label)
+            folders = (f"{name}={FOLDER_SIGN.sub(_escaped, str(value))}" for name, value in key.items())
+            _overwrite(row.drop(*key), str(ref.kind), "/".join((ref.path.rstrip("/"), *folders)))
+            return
+        spark, name = row.sparkSession, ref.name(role)
+        if not spark.catalog.tableExists(name):
+            _create(spark, name, row.schema, tuple(key))
+        kind = _format(spark, name, label, tuple(key))
+        filled = row.select(*(_filled(one, row.columns) for one in spark.table(name).schema))
+        if kind in _BY_CONDITION:
+            filled.writeTo(name).overwrite(_equal({alike(one, filled.columns)[0]: value for one, value in key.items()}))
+        else:
+            rest = filled.drop(*(alike(one, filled.columns)[0] for one in key))
+            _overwrite(rest, kind, _partition(spark, name, key, label))
+            spark.catalog.refreshTable(name)
+
+
+def _check(kind: str, path: str, label: str) -> None:
+    if kind not in _IN_FOLDERS:
+        raise OutputError(f"{label}: {kind} cannot keep it; use parquet:, orc: or a table of a catalog")
+    check_path(path, label)
+
+
+def _at_path(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame | None:
+    with reading(label, everything=True):
+        try:
+            # Twice: of one path Spark logs at length that it is missing.
+            _ = spark.read.format("text").load([path, path]).schema
+            found = spark.read.format(kind).load(path)
+            _ = found.schema  # Spark Connect reads no sooner
+            return found
+        except AnalysisException as error:
+            if not any(known in str(error) for known in _NO_TABLE):
+                raise
+            return None
+
+
+def _in_folders(table: DataFrame, keys: tuple[str, ...]) -> bool:
+    """Tell whether all files lie in folders KEY=VALUE of these keys, in this order."""
+    above = (PurePosixPath(file).parts[-len(keys) - 1 : -1] for file in table.inputFiles())
+    return all([folder.partition("=")[0] for folder in folders] == [*keys] for folders in above)
+
+
+def _format(spark: SparkSession, name: str, label: str, keys: tuple[str, ...]) -> str:
+    """Return the format of a catalog's table, one that is known to replace the rows of a key and no others.
+
+    Raises:
+        OutputError: it is no such table.
+    """
+    by = [one.name.lower() for one in spark.catalog.listColumns(name) if one.isPartition]
+    if sorted(by) != sorted(keys):
+        raise OutputError(_not_partitioned(label, keys))
+    details = _details(spark, name)
+    found = details.get("Provider", "").lower()
+    found = _SERDES.get(details.get("Serde Library", "").rpartition(".")[2], found) if found == "hive" else found
+    plain = (
+        details.get("Catalog") == "spark_catalog"
+        and details.get("Partition Provider") == "Catalog"
+        and "Num Buckets" not in details
+        and "transactional=true" not in details.get("Table Properties", "").lower()
+    )
+    if found in _BY_CONDITION or (found in _IN_FOLDERS and plain):
+        return found
+    raise OutputError(
+        f"{label}: is a table that is not known to replace the rows of a {' and a '.join(keys)} and no others (format: "
+        f"{found or 'unknown'}); use Delta, Iceberg, or Parquet or ORC in Spark's own catalog, without buckets or "
+        "transactions and with its partitions in the catalog"
+    )
+
+
+def _details(spark: SparkSession, described: str) -> dict[str, str]:
+    """Return what the catalog says of a table or a partition besides its columns, by the catalog's own words."""
+    found: dict[str, str] = {}
+    reached = False
+    for name, value, *_ in spark.sql(f"DESCRIBE TABLE EXTENDED {described}").collect():
+        if reached:
+            found.setdefault(name, value)  # of a partition, what is said of its table comes last
+        reached = reached or name.startswith("# Detailed ")
+    return found
+
+
+def _not_partitioned(label: str, keys: tuple[str, ...]) -> str:
+    by = " and ".join(keys)
+    return f"{label}: is not partitioned by {by}, so that rows of others would be lost; name a new table"
+
+
+def _create(spark: SparkSession, name: str, schema: StructType, keys: tuple[str, ...]) -> None:
+    """Create the empty table, unless another run just did.
+
+    Never by writing rows with it: Spark then empties the folder of a table that another run made in the meantime.
+    """
+    columns = ", ".join(f"{quoted(one.name)} {one.dataType.simpleString()}" for one in schema)
+    by = ", ".join(map(quoted, keys))
+    try:
+        spark.sql(f"CREATE TABLE IF NOT EXISTS {name} ({columns}){_using(spark, name)} PARTITIONED BY ({by})")
+    except AnalysisException:
+        if not spark.catalog.tableExists(name):
+            raise
+
+
+def _using(spark: SparkSession, name: str) -> str:
+    """Return the format's clause for Spark's own catalog, which would make a table in a format of Hive's own."""
+    first, *rest = (part.strip("`") for part in parts(name))
+    named = len(rest) > 1 or (rest and spark.conf.get(f"spark.sql.catalog.{first}", None) is not None)
+    if (first if named else spark.catalog.currentCatalog()) != "spark_catalog":
+        return ""
+    usual = str(spark.conf.get("spark.sql.sources.default"))
+    return f" USING {usual if usual in (*_IN_FOLDERS, *_BY_CONDITION) else _IN_FOLDERS[0]}"
+
+
+def _filled(field: StructField, columns: list[str]) -> Column:
+    """Return the row's column for a field of the table, null where the row has none."""
+    value = column(field.name) if alike(field.name, columns) else F.lit(None)
+    return value.cast(field.dataType).alias(field.name)
+
+
+def _partition(spark: SparkSession, name: str, key: Mapping[str, Any], label: str) -> str:
+    """Return the folder of a key in a table of Spark's own catalog, which gets the partition if it has none."""
+    texts = {one: "".join(map(_literal, str(value))) for one, value in key.items()}
+    if any("\\" in text for text in texts.values()) and spark.conf.get(_NO_ESCAPES) == "true":
+        raise OutputError(f"{label}: a name with special characters needs {_NO_ESCAPES}=false")
+    partition = "PARTITION (" + ", ".join(f"{quoted(one)} = '{text}'" for one, text in texts.items()) + ")"
+    if spark.sql(f"SHOW PARTITIONS {name} {partition}").first() is None:  # a catalog in memory would move a present one
+        spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {partition}")
+    return _details(spark, f"{name} {partition}")["Location"]
+
+
+def _literal(character: str) -> str:
+    """Return a character as it can stand in any text of SQL: quotes, variables and line ends by their number."""
+    if _PLAIN.fullmatch(character):
+        return character
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+def _escaped(sign: re.Match[str]) -> str:
+    """Return a sign as Spark writes it in the name of a partition's folder."""
+    return f"%{ord(sign[0]):02X}"
+
+
+def _overwrite(row: DataFrame, kind: str, folder: str) -> None:
+    """Put a row in the place of all that a folder holds; on this disk an earlier one stands until this one is whole."""
+    place, row = local(row.sparkSession, folder), row.coalesce(1)  # to one file
+    if place is None:
+        row.write.format(kind).mode("overwrite").save(folder)
+        return
+    whole, earlier = (place.with_name(f".{uuid.uuid4().hex}") for _ in range(2))
+    try:
+        row.write.format(kind).save(f"file:{whole}")
+        if place.exists():
+            place.rename(earlier)
+        whole.rename(place)
+    finally:
+        if earlier.exists() and not place.exists():
+            earlier.rename(place)
+        for one in (whole, earlier):
+            shutil.rmtree(one, ignore_errors=True)
+
+
+def _equal(key: Mapping[str, Any]) -> Column:
+    first, *rest = (column(name) == F.lit(value) for name, value in key.items())
+    for one in rest:
+        first &= one
+    return first
