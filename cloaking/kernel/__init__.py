@@ -1,4 +1,4 @@
-"""Kernel counts: for each original, the avatars closer than its own and those within its tie bound, in numpy."""
+"""Count, for each original, the avatars closer than its own and those within its tie bound, with numpy."""
 
 from cloaking.kernel.index import AvatarIndex
 

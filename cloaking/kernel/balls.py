@@ -1,17 +1,18 @@
-"""Make float32 balls around originals, with a proven bound on what rounding can do to a squared distance.
+"""Put float32 balls around originals, with a proven bound on the rounding error of a squared distance.
 
-The bound. Let u = 2^-24, K the components, a = original - centre and b = avatar - centre, for the centre of a leaf or
-of a block of originals. A float32 a is wrong by at most u|a|: one subtraction in float64, then one rounding. So the
-distance of the rounded points is wrong by at most u(|a| + |b|), its square by 2.1u(|a| + |b|)^2. A sum of K + 1
-products in float32, in any order, with or without fused multiply-add, is wrong by at most (K+1)u/(1-(K+1)u) times the
-sum of their magnitudes (Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., sections 3.1 and 4.2), which
-for |b|^2 - 2ab is at most (|a| + |b|)^2; so is |a|^2. The roundings that follow (of |b|^2, the bound, the differences)
-add at most 6u of the same and of the bound. As (|a| + |b|)^2 <= 2(|a|^2 + |b|^2), the whole stays below (4K + 24)u
-times |a|^2 + |b|^2, or times the bound where that is larger. `slack` is twice that, which also covers the float64 sums
-of the definition, wrong by (K + 2)2^-53 of themselves. Underflow in float32, flushed to zero or not, adds at most
-2^-126 a product, in float64 2^-1074 a product: a floor under the bounds. Overflow decides nothing: where a squared
-bound, |a|^2 or a leaf's squared radius reaches 2^120, no avatar of the leaf is decided, and below that no product can
-overflow; a box whose squared distance overflows is beyond any bound below 2^120; nan fails every comparison.
+The bound. Let u = 2^-24, K the number of components, a = original - centre and b = avatar - centre, where the centre is
+that of a leaf or of a block of originals. The error of a float32 a is at most u|a|: one subtraction in float64, then
+one rounding. So the error of the distance between the rounded points is at most u(|a| + |b|), and that of its square at
+most 2.1u(|a| + |b|)^2. The error of a sum of K + 1 products in float32, in any order, with or without fused
+multiply-add, is at most (K+1)u/(1-(K+1)u) times the sum of their magnitudes (Higham, Accuracy and Stability of
+Numerical Algorithms, 2nd ed., sections 3.1 and 4.2). For |b|^2 - 2ab, and also for |a|^2, the sum of the magnitudes is
+at most (|a| + |b|)^2. The later roundings (of |b|^2, the bound, the differences) add at most 6u times the same and the
+bound. As (|a| + |b|)^2 <= 2(|a|^2 + |b|^2), the total error stays below (4K + 24)u times |a|^2 + |b|^2, or times the
+bound if that is larger. `slack` is twice that, which also covers the float64 sums of the definition, whose relative
+error is at most (K + 2)2^-53. Underflow adds at most 2^-126 per product in float32, flushed to zero or not, and 2^-1074
+in float64: `balls_of` widens the bounds by this `floor`. Overflow decides nothing: where a squared bound, |a|^2 or a
+leaf's squared radius reaches 2^120, no avatar of the leaf is decided, and below that no product can overflow. A box
+whose squared distance overflows is beyond any bound below 2^120, and every comparison with nan is false.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from numpy.typing import NDArray
 
 from cloaking.kernel.tree import Floats, Singles, Tree, box
 
-BLOCK = 128  # originals that descend together, at least: more of them save calls, fewer have a smaller common box
-_BLOCK_1D = 1024  # of them in one component, halved with each further one: in few components boxes stay small
+BLOCK = 128  # the least number of originals that descend together: more save calls, fewer have a smaller common box
+_BLOCK_1D = 1024  # the same for one component, halved with each further one: with few components, boxes stay small
 _UNIT = 2.0**-24  # rounding of float32
-LARGEST = 2.0**120  # squared distances from here on decide nothing, since float32 may overflow on the way
+LARGEST = 2.0**120  # squared distances from here on decide nothing, since float32 may overflow while computing them
 
 
 class Balls(NamedTuple):
-    """Two balls around each original, in the tree's unit, and blocks of neighbouring originals, the last one filled."""
+    """Two balls around each original, in the tree's unit, and blocks of neighbouring originals, the last one padded."""
 
     centres: Floats  # (n, ncp)
-    lower: Singles  # (n,) squared radius less its slack
-    upper: Singles  # (n,) squared radius and its slack
-    middles: Floats  # (blocks, ncp) of the blocks' boxes
-    halves: Floats  # (blocks, ncp) of their sides
-    offsets: Singles  # (blocks, ncp, 2, size) one, and the coordinate seen from the block's middle
-    bounds: Floats  # (3, blocks) smallest and largest lower, largest upper
+    lower: Singles  # (n,) squared radius minus its slack
+    upper: Singles  # (n,) squared radius plus its slack
+    middles: Floats  # (blocks, ncp) centres of the blocks' boxes
+    halves: Floats  # (blocks, ncp) half the sides of these boxes
+    offsets: Singles  # (blocks, ncp, 2, size) 1, and the coordinate relative to the block's middle
+    bounds: Floats  # (3, blocks) smallest and largest `lower`, largest `upper`
     lowers: Singles  # (blocks, size)
-    uppers: Singles  # (blocks, 2, size) one, and the upper
+    uppers: Singles  # (blocks, 2, size) 1, and the upper
 
 
 def slack(ncp: int) -> float:
@@ -49,7 +50,7 @@ def slack(ncp: int) -> float:
 
 
 def balls_of(tree: Tree, originals: Floats, lower: Floats, upper: Floats, exponents: NDArray[np.int32]) -> Balls:
-    """Return the balls in the tree's unit, the lower ones smaller and the upper ones larger by what rounding may do."""
+    """Return the balls in the tree's unit, the lower ones shrunk and the upper ones widened by the rounding error."""
     n, ncp = originals.shape
     unit, error = int(tree.exponent[0]), slack(ncp)
     power = 2 * (exponents - unit)

@@ -1,6 +1,6 @@
-"""A sample of the avatars -> cells that divide space, so that an original meets only the cells its ball crosses.
+"""Divide space into cells, using a sample of the avatars, so that an original visits only cells its ball crosses.
 
-numpy only. A point lies in exactly one cell; one function says which, for avatars and originals alike.
+numpy only. Every point lies in exactly one cell, and one function finds it for avatars and originals alike.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_PAIRS = 1 << 20  # pairs of an original and a cell looked at together, at most: 8 MiB a temporary
-_TOGETHER = 16  # boxes that one box around them decides for, where it can
+_PAIRS = 1 << 20  # the most (original, cell) pairs tested together: 8 MiB per temporary array
+_TOGETHER = 16  # boxes grouped under one larger box, which decides for all of them where it can
 
 
 @dataclass(frozen=True)
 class Cells:
-    """Space cut in two again and again, and points so frequent that each has a cell of its own.
+    """Space halved repeatedly into leaf cells, and points so frequent that each has a cell of its own.
 
-    Inner node i sends points with coordinate `axis[i]` below `cut[i]` to node `below[i]`, the others to the next
-    after it; a leaf has axis -1 and its cell in `cell[i]`. Frequent points come after the leaves' cells.
+    Inner node i sends points whose coordinate `axis[i]` is below `cut[i]` to node `below[i]`, the others to node
+    `below[i] + 1`; a leaf has axis -1 and its cell in `cell[i]`. Frequent points are numbered after the leaves' cells.
     """
 
     axis: Integers
@@ -33,7 +33,7 @@ class Cells:
 
     @property
     def count(self) -> int:
-        """The number of cells, with those of the frequent points."""
+        """The number of cells, including those of the frequent points."""
         return self.leaves + len(self.frequent)
 
     @property
@@ -57,9 +57,9 @@ class Cells:
 
 
 def cut_cells(sample: Floats, most: int) -> Cells:
-    """Cut space so that no cell holds more than `most` of the sample's points `(s, ncp)`, but for equal points.
+    """Divide space so that no cell holds more than `most` of the sample's points `(s, ncp)`, unless they are equal.
 
-    A point that makes up more than `most` of the sample gets a cell of its own.
+    A point that occurs more than `most` times in the sample gets a cell of its own.
     """
     points, sizes = np.unique(sample, axis=0, return_counts=True)
     frequent = points[sizes > most]
@@ -85,7 +85,7 @@ def cut_cells(sample: Floats, most: int) -> Cells:
 
 @dataclass
 class _Node:
-    """A node of the cuts while they are made; axis -1 is a leaf."""
+    """A node of the division while it is built; axis -1 marks a leaf."""
 
     axis: int = -1
     cut: float = 0.0
@@ -94,7 +94,7 @@ class _Node:
 
 
 def _middle_cut(points: Floats) -> tuple[int, float] | None:
-    """Return the axis of the widest side and a cut at its median that leaves points on both sides."""
+    """Return the widest axis and a cut at or next to its median, with points on both sides; None if all are equal."""
     low, high = points.min(axis=0), points.max(axis=0)
     axis = int(np.argmax(high / 2 - low / 2))  # halves, since the difference may overflow
     if low[axis] == high[axis]:
@@ -106,9 +106,9 @@ def _middle_cut(points: Floats) -> tuple[int, float] | None:
 
 @dataclass(frozen=True)
 class Boxes:
-    """The exact bounding box and number of avatars of each cell that holds any, by the number of the cell.
+    """The exact bounding box and number of avatars of each cell that holds any, ordered by the cell's number.
 
-    Cells of near numbers lie near each other, but for those of the frequent points.
+    Cells with near numbers are near each other in space, except those of the frequent points.
     """
 
     cell: Integers
@@ -119,21 +119,21 @@ class Boxes:
     def meet(
         self, originals: Floats, lower: Floats, upper: Floats, everywhere: NDArray[np.bool_]
     ) -> tuple[Integers, Integers, Integers, Integers]:
-        """Decide for each original which cells it must visit, and count what needs no visit.
+        """Decide which cells each original must visit, and count the avatars of cells that need no visit.
 
-        The distance to a box's nearest and farthest corner is summed by the same operations in the same order as the
-        distance to an avatar, and rounding is monotone: what is beyond or within a bound for the corner is so for
-        every avatar of the box, bit for bit. A box around several boxes decides for all of them in the same way.
+        The distances to a box's nearest and farthest points are summed by the same operations in the same order as the
+        distance to an avatar, and rounding is monotone: if such a point is beyond or within a bound, so is every
+        avatar of the box, bit for bit. A box around several boxes decides for all of them in the same way.
 
         Args:
             originals: `(n, ncp)`.
-            lower: `(n,)`, squared distance below which an avatar is closer than the own one.
+            lower: `(n,)`, squared distance below which an avatar is closer than the original's own.
             upper: `(n,)`, squared distance up to which an avatar is within the tie bound.
             everywhere: `(n,)`, originals that must visit all cells.
 
         Returns:
-            row, cell: the visits, one pair each, in the order of the rows.
-            closer, within: `(n,)`, avatars of cells that need no visit.
+            row, cell: one pair per visit, in the order of the rows.
+            closer, within: `(n,)`, counts of avatars in cells that need no visit.
         """
         n, levels = len(originals), self._levels()
         closer, within = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -144,7 +144,7 @@ class Boxes:
             x, count = np.ascontiguousarray(originals[part].T), len(originals[part])
             row, box = (axis.ravel() for axis in np.indices((count, len(levels[-1].cell))))
             for level in reversed(levels):
-                if level is not levels[-1]:  # on to the boxes within those of the level above
+                if level is not levels[-1]:  # replace each box by those inside it
                     row, box = np.repeat(row, _TOGETHER), (box[:, None] * _TOGETHER + np.arange(_TOGETHER)).ravel()
                     there = box < len(level.cell)
                     row, box = row[there], box[there]
@@ -162,7 +162,7 @@ class Boxes:
         return np.concatenate(rows), np.concatenate(cells), closer, within
 
     def _levels(self) -> list[Boxes]:
-        """Return these boxes, boxes around so many of them together, and so on, until a few are left."""
+        """Return these boxes, then boxes around _TOGETHER of them each, and so on, until a few are left."""
         levels = [self]
         while len(levels[-1].cell) > _TOGETHER:
             below = levels[-1]
@@ -178,7 +178,7 @@ class Boxes:
         return levels
 
     def _corners(self, x: Floats, row: Integers, box: Integers) -> tuple[Floats, Floats]:
-        """Return the squared distances `(pairs,)` from points, the columns of x, to the ends of each one's box."""
+        """Return the squared distances `(pairs,)` from points, columns of x, to the nearest and farthest ends of boxes."""
         near, far = np.zeros(len(row)), np.zeros(len(row))
         with np.errstate(over="ignore", under="ignore"):
             for values, low, high in zip(x, self.low.T, self.high.T, strict=True):

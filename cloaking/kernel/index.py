@@ -1,7 +1,7 @@
-"""Counts, per original, the avatars nearer than its own and those within its tie bound: numpy arrays in and out.
+"""Count, for each original, the avatars closer than its own and those within its tie bound, in numpy arrays.
 
-The counts are those of the definition, bit for bit: `sieve` counts what no rounding can turn, in float32, leaf by leaf
-of a `tree`; `tie_rule` decides the rest by the definition's own operations in float64.
+The counts are those of the definition, bit for bit: `sieve` counts in float32, leaf by leaf of a `tree`, what rounding
+cannot change; `tie_rule` decides the rest in float64 with the definition's own operations.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from cloaking.kernel.tie_rule import bounds, exact, scaled
 from cloaking.kernel.tree import Counts, Floats, Rows, Tree, build, leaf_of, load, save
 from cloaking.options import EXACT_INTEGER, LARGEST_TIE_TOLERANCE, TIE_TOLERANCE
 
-_BATCH = 1 << 17  # originals counted together: many meet in a leaf, and their arrays stay small
-_NEIGHBOURS = 3  # levels above the leaves within which originals are ordered by distance: blocks of like radii
-_WAITING = 1 << 20  # pairs of original and leaf that may wait to be known as lone
+_BATCH = 1 << 17  # originals counted together: many share a leaf, and their arrays stay small
+_NEIGHBOURS = 3  # levels above the leaves of the nodes in which originals are sorted by radius: blocks of like radii
+_WAITING = 1 << 20  # undecided pairs that may wait until all undecided points of their originals are known
 
 
 class AvatarIndex:
-    """The avatars, ready to be counted against.
+    """An index of the avatars that counts how many of them are closer to originals than their own.
 
     Args:
         avatars: `(m, ncp)` finite numbers, m and ncp at least 1; float32 and integers are converted exactly.
@@ -40,7 +40,7 @@ class AvatarIndex:
         groups = distinct(points)
         if groups:
             points, weights = points[groups.first], np.bincount(groups.of)
-        with np.errstate(all="ignore"):  # what overflows decides nothing
+        with np.errstate(all="ignore"):  # values that overflow decide nothing
             self._tree = build(points, weights)
 
     @property
@@ -54,7 +54,7 @@ class AvatarIndex:
 
     @classmethod
     def load(cls, path: Path | str) -> AvatarIndex:
-        """Open a saved index; its pages are shared by all processes of a machine that open the same file."""
+        """Open a saved index; all processes of a machine that open the same file share its memory pages."""
         index = cls.__new__(cls)
         index._tree = load(path)
         return index
@@ -82,8 +82,9 @@ class AvatarIndex:
             closer, within: `(n,)` int64 each.
 
         Raises:
-            ValueError: as for the constructor, or an original whose own avatar is said to be in the index and nothing
-                there lies within its tie bound. A wrong word is noticed only so: what alone lies there is taken for it.
+            ValueError: as for the constructor, or an original's own avatar should be in the index, but no avatar there
+                lies within the tie bound. A wrong `own_in_index` is detected only in that case: if a single avatar
+                lies within the bound, it is taken for the own avatar.
         """
         x, y = _coordinates("originals", originals), _coordinates("own", own)
         if x.shape != y.shape or x.shape[1] != self.shape[1]:
@@ -102,7 +103,7 @@ class AvatarIndex:
         if groups:
             x, y, expected = x[groups.first], y[groups.first], expected[groups.first]
         closer, within, lost = np.empty(len(x), np.int64), np.empty(len(x), np.int64), np.empty(len(x), np.bool_)
-        with np.errstate(all="ignore"):  # what overflows is beyond its bound, or left undecided
+        with np.errstate(all="ignore"):  # values that overflow are beyond their bound or stay undecided
             order = self._order(x, y)
             for i in range(0, len(order), _BATCH):
                 rows = order[i : i + _BATCH]
@@ -116,7 +117,7 @@ class AvatarIndex:
         return closer, within
 
     def _order(self, x: Floats, own: Floats) -> Rows:
-        """Return an order (n,) in which neighbours are near each other in space and have balls of like size."""
+        """Return an order (n,) in which successive originals are near each other and have balls of similar size."""
         key = np.empty(len(x), np.uint64)
         for i in range(0, len(x), CACHED):
             part = slice(i, i + CACHED)
@@ -129,7 +130,7 @@ class AvatarIndex:
 
 
 def _coordinates(name: str, values: ArrayLike) -> Floats:
-    """Return the values as a float64 matrix, converted exactly, or say why they cannot be counted."""
+    """Return the values as a float64 matrix, converted exactly, or raise an error that says why that is impossible."""
     array = np.asarray(values)
     if array.ndim != 2:
         raise ValueError(f"{name}: a matrix (rows, ncp) is needed, found {array.ndim} dimension(s)")
@@ -150,7 +151,7 @@ def _coordinates(name: str, values: ArrayLike) -> Floats:
 def _count(
     tree: Tree, x: Floats, own: Floats, tie_tolerance: float, expected: NDArray[np.bool_]
 ) -> tuple[Counts, Counts, NDArray[np.bool_]]:
-    """Return closer and within, and which own avatars are expected and not found, (n,) each."""
+    """Return closer and within, and whether the own avatar is expected but missing, (n,) each."""
     exponents, lower, upper = bounds(x, own, tie_tolerance)
     sieve, n, seen = Sieve(tree, x, lower, upper, exponents), len(x), scaled(np.ascontiguousarray(x.T), exponents)
     counts, points = np.zeros((2, n)), np.zeros(n)
@@ -169,7 +170,7 @@ def _count(
                 settle(pairs)
             waiting = []
     for pairs in waiting:
-        # the own avatar is never decided by the sieve, so that a lone undecided point is the own one
+        # the sieve never decides the own avatar, so that a single undecided point must be the own avatar
         lone = (expected & (points == 1))[pairs.rows]
         counts[1] += np.bincount(pairs.rows[lone], weights=pairs.avatars[lone], minlength=n)
         settle(Undecided(*(column[~lone] for column in pairs)))

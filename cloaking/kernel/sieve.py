@@ -1,6 +1,6 @@
 """Count the avatars that are certainly closer, in float32; return the pairs that float32 cannot decide.
 
-An avatar counts as inside or outside a ball only where the bound that `balls` derives leaves no doubt; all other pairs
+An avatar counts as inside or outside a ball only if the error bound derived in `balls` leaves no doubt; all other pairs
 of a ball and a leaf are returned for exact arithmetic.
 """
 
@@ -15,30 +15,30 @@ from numpy.typing import NDArray
 from cloaking.kernel.balls import LARGEST, balls_of, slack
 from cloaking.kernel.tree import Counts, Floats, Rows, Singles, Tree, squares
 
-_LEVELS = 3  # of the tree that a descent steps down at once
+_LEVELS = 3  # of the tree that one step of the descent goes down
 _PAIRS = 1 << 16  # (block, node) pairs tested at once
-_TILE = 1 << 17  # numbers in a temporary of the inner loops: 512 KiB stay in a core's cache
-_PRODUCT = 1_000_000  # multiplications in a product of matrices: up to here OpenBLAS has kernels for small ones
-_OPEN = 1 << 20  # (original, leaf) pairs to collect before leaves are counted, so that many originals meet in a leaf
-_STRIP = 1 << 20  # of those, coordinates held at once: 8 MiB in float64
+_TILE = 1 << 17  # numbers in a temporary array of the inner loops: 512 KiB stay in a core's cache
+_PRODUCT = 1_000_000  # multiplications in a matrix product: up to here OpenBLAS uses its kernels for small matrices
+_OPEN = 1 << 20  # (original, leaf) pairs to collect before leaves are counted, so that many originals share a leaf
+_STRIP = 1 << 20  # coordinates of these pairs held at once: 8 MiB in float64
 _DOUBLE = 1e-13  # margin for the rounding of the float64 boxes, relative to the square of the farthest distance
 
 
 class Undecided(NamedTuple):
-    """Pairs of ball and leaf with points that may be on either side of a bound."""
+    """Pairs of a ball and a leaf with points that may be on either side of a bound."""
 
     rows: Rows  # (pairs,) balls
     leaves: Rows  # (pairs,)
-    sure: Counts  # (pairs,) avatars of the leaf that are counted already, surely below the lower bound
+    sure: Counts  # (pairs,) avatars of the leaf already counted, certainly below the lower bound
     points: Counts  # (pairs,) undecided points of the leaf, at least 1
-    avatars: Counts  # (pairs,) undecided avatars: the points with their weights
+    avatars: Counts  # (pairs,) undecided avatars: the sum of the points' weights
 
 
 class Sieve:
-    """A count in progress: the descent by blocks, the test of originals against leaves, the products in the leaves.
+    """A count in progress: blocks descend the tree, originals are tested against leaves, products count in the leaves.
 
-    Iterating, once, does it all and yields what is left undecided; then `closer` has the avatars (n,) that are surely
-    nearer than `lower`.
+    Iterating once does all the work and yields the undecided pairs; then `closer` is the number of avatars (n,) that
+    are certainly nearer than `lower`.
 
     Args:
         tree: of the avatars.
@@ -55,10 +55,10 @@ class Sieve:
         self.slack = slack(tree.centres.shape[1])
         self.centres, self.halves = tree.centres * scale, tree.halves * scale
         self.radii = squares(self.halves.T)  # (nodes,) squared distance from a box's centre to its corners
-        self.size = self.balls.lowers.shape[1]  # originals in a block
+        self.size = self.balls.lowers.shape[1]  # number of originals in a block
         self.tiles = np.zeros((5, max(_TILE, self.size)), np.float32)  # the first stays zero
-        self.inside = np.zeros(len(self.balls.middles))  # avatars that a whole block has inside
-        self.counted = np.zeros(len(self.balls.middles) * self.size)  # avatars, exact as float64 up to 2^53
+        self.inside = np.zeros(len(self.balls.middles))  # avatars inside the lower balls of all originals of a block
+        self.counted = np.zeros(len(self.balls.middles) * self.size)  # the others per original, exact up to 2^53
         self.waiting: list[tuple[Rows, Rows]] = []
         self.open_pairs = 0
 
@@ -71,14 +71,14 @@ class Sieve:
 
     @property
     def closer(self) -> Counts:
-        """The avatars (n,) surely nearer than the lower bound."""
+        """The number of avatars (n,) certainly nearer than the lower bound."""
         counts = self.counted + np.repeat(self.inside, self.size)
         return counts[: len(self.balls.centres)].astype(np.int64)
 
     def _descend(self) -> Iterator[tuple[int, Rows, Floats]]:
-        """Yield per block the leaves that may be in some upper ball and not in all lower ones, and how far they reach.
+        """Yield per block the leaves that may touch an upper ball and are not in all lower ones, with the far distance.
 
-        The blocks go down the tree together. The distance, squared, is from the block's farthest point to the leaf's.
+        All blocks go down the tree together. The far distance, squared, is between the farthest points of both boxes.
         """
         tree, balls, blocks = self.tree, self.balls, len(self.balls.middles)
         smallest, _, largest = balls.bounds
@@ -107,7 +107,7 @@ class Sieve:
                     yield number, node[part], far[part]
 
     def _reach(self, block: Rows, node: Rows) -> tuple[Floats, Floats]:
-        """Return the squared distances of the nearest and of the farthest points of the blocks' and nodes' boxes."""
+        """Return the squared distances between the nearest and between the farthest points of blocks' and nodes' boxes."""
         near, far = np.zeros(len(block)), np.zeros(len(block))
         for k in range(self.centres.shape[1]):
             distance = np.abs(self.balls.middles[:, k].take(block) - self.centres[:, k].take(node))
@@ -117,9 +117,9 @@ class Sieve:
         return near, far
 
     def _test(self, block: int, nodes: Rows, far: Floats) -> None:
-        """Keep the originals and leaves of which the ball crosses the box; count the leaves inside a lower ball.
+        """Keep the pairs of an original and a leaf whose box its ball crosses; count the leaves inside a lower ball.
 
-        Sums like low - x come from products of matrices, (low, -1) by (1, x): numpy spreads a row over a column slowly.
+        Sums such as low - x are matrix products, (low, -1) by (1, x), since numpy broadcasts row over column slowly.
         """
         balls, ncp, p = self.balls, self.centres.shape[1], len(nodes)
         centre, half = self.centres[nodes] - balls.middles[block], self.halves[nodes]
@@ -152,7 +152,7 @@ class Sieve:
         self.open_pairs += len(place)
 
     def _outside(self, block: int, faces: Singles) -> Iterator[tuple[int, Singles]]:
-        """Yield per component how far originals are below and above the leaves, (2, leaves, size), negative inside."""
+        """Yield per component how far originals are below and above the leaves, (2, leaves, size); inside is negative."""
         ncp, _, p, _ = faces.shape
         outside = self.tiles[3:].reshape(-1)[: 2 * p * self.size].reshape(2, p, self.size)
         for k in range(ncp):
@@ -172,12 +172,12 @@ class Sieve:
         return inside
 
     def _count_leaves(self) -> Iterator[Undecided]:
-        """Count the pairs that wait, leaf by leaf."""
+        """Count the waiting pairs, leaf by leaf."""
         if not self.open_pairs:
             return
         rows, leaves = (np.concatenate(part) for part in zip(*self.waiting, strict=True))
         self.waiting, self.open_pairs = [], 0
-        small = np.uint16 if self.tree.leaves <= 1 << 16 else np.int64  # numpy sorts 16 bits by radix
+        small = np.uint16 if self.tree.leaves <= 1 << 16 else np.int64  # for 16 bits numpy uses radix sort
         order = np.argsort(leaves.astype(small), kind="stable")
         step = max(1, _STRIP // self.centres.shape[1])
         for i in range(0, len(order), step):
@@ -185,11 +185,11 @@ class Sieve:
             yield self._count_strip(rows[part], leaves[part])
 
     def _count_strip(self, rows: Rows, leaves: Rows) -> Undecided:
-        """Count pairs sorted by leaf: by a product per leaf, |y|^2 - 2xy against the squared radius less |x|^2."""
+        """Count pairs sorted by leaf, one product per leaf: compare |y|^2 - 2xy with the squared radius minus |x|^2."""
         tree, size = self.tree, self.tree.points.shape[2]
         seen, lower, upper = self._seen(rows, leaves)
         weighted = bool(tree.heavy.any())
-        # each (below, beyond) the bounds: points, of which a leaf has at most 255, and avatars
+        # points (at most 255 per leaf) and avatars, each as two rows: below the lower bound, beyond the upper bound
         points = np.empty((2, len(rows)), np.uint8)
         avatars = np.empty((2, len(rows)), np.int64) if weighted else points
         width = max(1, min(_TILE, _PRODUCT // len(seen)) // size)
@@ -210,12 +210,12 @@ class Sieve:
         kept = np.flatnonzero(points[0] + points[1] != size)
         rows, leaves, below, beyond = rows[kept], leaves[kept], *avatars[:, kept].astype(np.int64)
         open_points = size - points[:, kept].sum(axis=0, dtype=np.int64)
-        # where all is decided but places without an avatar, exact arithmetic finds nothing
+        # if only an empty slot of a leaf is undecided, exact arithmetic finds no avatar in it
         open_avatars = tree.counts[tree.leaves :][leaves] - below - beyond if weighted else open_points
         return Undecided(rows, leaves, below, open_points, open_avatars)
 
     def _seen(self, rows: Rows, leaves: Rows) -> tuple[Singles, Singles, Singles]:
-        """Return originals seen from leaves' centres, a row of ones below, and what products are compared with."""
+        """Return the originals relative to the leaves' centres, over a row of ones, and the bounds for the products."""
         tree, balls = self.tree, self.balls
         difference = balls.centres.take(rows, axis=0)
         difference -= self.centres[tree.leaves :].take(leaves, axis=0)
@@ -234,7 +234,7 @@ class Sieve:
 
 
 def _runs(values: Rows) -> Iterator[tuple[int, int, int]]:
-    """Yield each run of equal values: the value, its first place and the place after its last."""
+    """Yield each run of equal values: the value, its first index and the index after its last."""
     if not len(values):
         return
     ends = [*(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]

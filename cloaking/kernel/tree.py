@@ -1,4 +1,4 @@
-"""Avatars enter; they leave in leaves of one size under a tree of boxes, in flat arrays that processes can share."""
+"""Build a k-d tree of equal-sized leaves over the avatars, in flat, memory-mappable arrays."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Counts = NDArray[np.int64]
 Rows = NDArray[np.intp]
 _Float = TypeVar("_Float", np.float32, np.float64)
 
-LEAF = 250  # avatars per leaf, at most: smaller ones cost calls, larger ones products; a leaf's counts must fit a byte
-NOWHERE = float(np.finfo(np.float32).max)  # |y|^2 where a leaf has no avatar: beyond every bound
+LEAF = 250  # most avatars per leaf: smaller leaves cost calls, larger ones products; a leaf's counts must fit in a byte
+NOWHERE = float(np.finfo(np.float32).max)  # |y|^2 in an empty slot of a leaf: beyond every bound
 
 
 class Tree(NamedTuple):
-    """Avatars in leaves of one size, under a complete binary tree: node 1 is the root, 2i and 2i + 1 are below i."""
+    """Avatars in leaves of equal size, under a complete binary tree: node 1 is the root, 2i and 2i + 1 are below i."""
 
-    points: Floats  # (leaves, ncp, size) distinct avatars; inf where a leaf has one fewer
-    weights: Counts  # (leaves, size) how many avatars a point stands for
-    heavy: NDArray[np.bool_]  # (leaves,) some weight is above 1
-    factors: Singles  # (leaves, size, ncp + 1) -2y and |y|^2, for y seen from the leaf's centre, over 2^exponent
-    centres: Floats  # (2 leaves, ncp) of the nodes' boxes; row 0 is unused
-    halves: Floats  # (2 leaves, ncp) half the sides, rounded up
+    points: Floats  # (leaves, ncp, size) distinct avatars; inf in an empty slot, at most one per leaf
+    weights: Counts  # (leaves, size) how many avatars equal the point
+    heavy: NDArray[np.bool_]  # (leaves,) whether some weight is above 1
+    factors: Singles  # (leaves, size, ncp + 1) -2y and |y|^2, y relative to the leaf's centre, over 2^exponent
+    centres: Floats  # (2 leaves, ncp) centres of the nodes' boxes; row 0 is unused
+    halves: Floats  # (2 leaves, ncp) half the sides of these boxes, rounded up
     counts: Counts  # (2 leaves,) avatars below each node
     axes: Rows  # (leaves,) the component that divides a node
-    planes: Floats  # (leaves,) and where: what is below goes to 2i
-    exponent: Rows  # (1,) power of two that is the unit of float32 coordinates, about the size of a leaf
+    planes: Floats  # (leaves,) where it divides: points below the plane go to node 2i
+    exponent: Rows  # (1,) the unit of float32 coordinates is 2^exponent, about the size of a leaf
 
     @property
     def leaves(self) -> int:
@@ -52,13 +52,13 @@ def squares(components: NDArray[_Float]) -> NDArray[_Float]:
 
 
 def build(avatars: Floats, weights: Counts) -> Tree:
-    """Return the tree over distinct avatars (m, ncp), each of which stands for `weights` (m,) of them."""
+    """Return the tree over distinct avatars (m, ncp), each of which represents `weights` (m,) equal avatars."""
     m, ncp = avatars.shape
     depth = max(0, -(-m // LEAF) - 1).bit_length()
     leaves = 1 << depth
     size = -(-m // leaves)
     order, axes, planes = _divide(avatars, depth, size)
-    absent = order >= m  # at most one per leaf, of two or more
+    absent = order >= m  # empty slots: at most one per leaf, which then has two or more slots
     some = np.where(absent[:, :1], order[:, -1:], order[:, :1])
     rows = np.where(absent, some, order)
     points = np.ascontiguousarray(avatars[rows].transpose(0, 2, 1))
@@ -70,7 +70,7 @@ def build(avatars: Floats, weights: Counts) -> Tree:
     seen = points - centres[leaves:, :, None]
     seen *= np.ldexp(1.0, -exponent)
     factors[:, :, :ncp] = seen.transpose(0, 2, 1)
-    np.copyto(seen, factors[:, :, :ncp].transpose(0, 2, 1))  # |y|^2 of what is multiplied
+    np.copyto(seen, factors[:, :, :ncp].transpose(0, 2, 1))  # |y|^2 of the rounded y that are multiplied
     factors[:, :, ncp] = squares(seen.transpose(1, 0, 2))
     factors[:, :, :ncp] *= -2
     factors[absent] = [0.0] * ncp + [NOWHERE]
@@ -90,7 +90,7 @@ def build(avatars: Floats, weights: Counts) -> Tree:
 def _divide(avatars: Floats, depth: int, size: int) -> tuple[Rows, Rows, Floats]:
     """Halve all nodes of a level at once, each across its widest side; return the rows (leaves, size), axes and planes.
 
-    The last leaves * size - m rows are of no avatar; bit by bit their numbers send them to different leaves.
+    The last leaves * size - m rows hold no avatar; the bits of their row numbers send them to different leaves.
     """
     m, ncp = avatars.shape
     total = size << depth
@@ -101,7 +101,7 @@ def _divide(avatars: Floats, depth: int, size: int) -> tuple[Rows, Rows, Floats]
     for level in range(depth):
         nodes, width = 1 << level, total >> level
         keys[:, m:] = np.where(np.arange(total - m) >> level & 1, np.inf, -np.inf)
-        sample = np.minimum(order[:, :: max(1, width // 32)], m - 1)  # enough to know a widest side
+        sample = np.minimum(order[:, :: max(1, width // 32)], m - 1)  # enough points to find the widest side
         axis = np.ptp(keys[:, sample], axis=2).argmax(axis=0)
         key = keys.ravel().take(axis[:, None] * total + order)
         parts = np.argpartition(key, width // 2, axis=1)
@@ -112,7 +112,7 @@ def _divide(avatars: Floats, depth: int, size: int) -> tuple[Rows, Rows, Floats]
 
 
 def _boxes(points: Floats) -> tuple[Floats, Floats]:
-    """Return centres and half sides of the leaves and of all nodes above, in the order of the nodes."""
+    """Return the centres and half sides of the boxes of all nodes and leaves, in the order of the nodes."""
     low, high = points.min(axis=2), points.max(axis=2)
     lows, highs = [low], [high]
     while len(low) > 1:
@@ -130,7 +130,7 @@ def box(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 
 def save(tree: Tree, path: Path | str) -> None:
-    """Write the arrays to one file, one .npy record after another, each at a multiple of 64 bytes."""
+    """Write the arrays to one file as successive .npy records, each starting at a multiple of 64 bytes."""
     with Path(path).open("wb") as file:
         for array in tree:
             np.save(file, array)
@@ -151,7 +151,7 @@ def load(path: Path | str) -> Tree:
 
 
 def leaf_of(tree: Tree, originals: Floats) -> Rows:
-    """Return the leaf (n,) on whose side of all planes each original (n, ncp) is: near rows of the order are near."""
+    """Return the leaf (n,) whose region holds each original (n, ncp); leaves with near numbers are near in space."""
     n = len(originals)
     flat, start = np.ascontiguousarray(originals.T).ravel(), np.arange(n)
     node = np.ones(n, np.intp)
