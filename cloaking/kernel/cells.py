@@ -178,7 +178,7 @@ class Boxes:
         return levels
 
     def _corners(self, x: Floats, row: Integers, box: Integers) -> tuple[Floats, Floats]:
-        """Return the squared distances `(pairs,)` from points, columns of x, to the nearest and farthest ends of boxes."""
+        """Return squared distances `(pairs,)` from points, columns of x, to the nearest and farthest ends of boxes."""
         near, far = np.zeros(len(row)), np.zeros(len(row))
         with np.errstate(over="ignore", under="ignore"):
             for values, low, high in zip(x, self.low.T, self.high.T, strict=True):

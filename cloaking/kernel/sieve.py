@@ -107,7 +107,7 @@ class Sieve:
                     yield number, node[part], far[part]
 
     def _reach(self, block: Rows, node: Rows) -> tuple[Floats, Floats]:
-        """Return the squared distances between the nearest and between the farthest points of blocks' and nodes' boxes."""
+        """Return the squared distances between the nearest and the farthest points of the blocks' and nodes' boxes."""
         near, far = np.zeros(len(block)), np.zeros(len(block))
         for k in range(self.centres.shape[1]):
             distance = np.abs(self.balls.middles[:, k].take(block) - self.centres[:, k].take(node))
@@ -152,7 +152,7 @@ class Sieve:
         self.open_pairs += len(place)
 
     def _outside(self, block: int, faces: Singles) -> Iterator[tuple[int, Singles]]:
-        """Yield per component how far originals are below and above the leaves, (2, leaves, size); inside is negative."""
+        """Yield per component how far originals are below and above the leaves, (2, leaves, size), negative inside."""
         ncp, _, p, _ = faces.shape
         outside = self.tiles[3:].reshape(-1)[: 2 * p * self.size].reshape(2, p, self.size)
         for k in range(ncp):

@@ -1,4 +1,4 @@
-"""Projection makes the space: PCA, MCA or FAMD fitted on the originals, and coordinates of raw tables in it."""
+"""Fit PCA, MCA or FAMD on the originals, and project raw tables into that space."""
 
 from cloaking.projection.fit import fit
 from cloaking.projection.model import Model

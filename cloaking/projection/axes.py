@@ -1,10 +1,11 @@
-"""Sums over the originals -> the axes of PCA, MCA and FAMD: the exact eigenproblem, on the driver. numpy alone.
+"""Compute the axes of PCA, MCA and FAMD from sums over the originals, by an exact eigendecomposition on the driver.
 
-A numeric column becomes (x - mean) / std, with the standard deviation of n, not n - 1; a modality becomes
-(d - p) / sqrt(p), where d is 1 for the rows that have it and p is their share (Pagès, Multiple Factor Analysis by
-Example Using R, 2015, chapter 3). The axes are the eigenvectors of Z'Z / n over these columns: FAMD, and PCA where
-there are only numbers. MCA is the eigenvectors of X'X / (n Q^2) / sqrt(c c') - sqrt(c c') with c = p / Q and Q the
-number of variables (Greenacre, Correspondence Analysis in Practice, 2017, appendix A): the same matrix, over Q.
+numpy only. A numeric column becomes (x - mean) / std, where the standard deviation divides by n, not n - 1; a modality
+becomes (d - p) / sqrt(p), where d is 1 for the rows that have it and p is their share (Pagès, Multiple Factor Analysis
+by Example Using R, 2015, chapter 3). The axes are the eigenvectors of Z'Z / n over these columns: this is FAMD, or PCA
+if all columns are numeric. MCA takes the eigenvectors of X'X / (n Q^2) / sqrt(c c') - sqrt(c c') with c = p / Q and Q
+the number of variables (Greenacre, Correspondence Analysis in Practice, 2017, appendix A): the same matrix, divided
+by Q.
 """
 
 from dataclasses import dataclass, field
@@ -16,17 +17,17 @@ from cloaking.errors import InputError
 
 Floats = NDArray[np.float64]
 
-RANK_TOLERANCE = 1e-12  # of the largest eigenvalue: some ten times what rounding makes of zero for 1,000 columns
-EQUAL = 1e-9  # relative gap under which two eigenvalues are taken for equal
-SAME_SIZE = 1e-6  # loadings this near to the largest pass for it, so that rounding does not choose the sign
+RANK_TOLERANCE = 1e-12  # of the largest eigenvalue: some ten times the rounding error of a zero one for 1,000 columns
+EQUAL = 1e-9  # relative gap below which two eigenvalues count as equal
+SAME_SIZE = 1e-6  # loadings this near to the largest count as equal to it, so that rounding does not choose the sign
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What one pass over the originals adds up; number c stands in it as z = (x - centre[c]) / unit[c].
+    """The sums from one pass over the originals, in which number c is scaled to z = (x - centre[c]) / unit[c].
 
-    `products` is `(p, p)` with p = numbers + modalities, of which the upper triangle is used: sums of z z', sums of z
-    per modality, rows per modality (on the diagonal) and per pair of modalities.
+    `products` is `(p, p)` with p = numbers + modalities; only its upper triangle is used: sums of z z', sums of z per
+    modality, rows per modality (on the diagonal) and rows per pair of modalities.
     """
 
     rows: int
@@ -38,7 +39,7 @@ class Sums:
 
 @dataclass(frozen=True)
 class Axes:
-    """The scaled columns' spread and their axes: mean, std `(numbers,)`, share `(modalities,)`, axes `(p, ncp)`."""
+    """The columns' scaling and their axes: mean, std `(numbers,)`, share `(modalities,)`, axes `(p, ncp)`."""
 
     mean: Floats
     std: Floats
@@ -48,7 +49,7 @@ class Axes:
     rank: int
 
     def unique(self) -> bool:
-        """Whether the first ncp axes span one space only: the next eigenvalue is smaller than the last one kept."""
+        """Return whether the first ncp axes span a unique space: the next eigenvalue is below the last one kept."""
         ncp = self.axes.shape[1]
         if ncp >= len(self.eigenvalues):
             return True
@@ -59,21 +60,21 @@ class Axes:
 def solve(sums: Sums, ncp: int, variables: int | None = None, label: str = "originals") -> Axes:
     """Return the first `ncp` axes of the scaled columns, by an exact eigendecomposition.
 
-    The sign of an axis is such that its largest loading, the first of those of one size, is positive.
+    The sign of an axis makes its largest loading positive; of several equally large ones, the first counts.
 
     Args:
-        sums: sums over the originals, with no column that is constant.
+        sums: sums over the originals, without constant columns.
         ncp: number of axes.
         variables: for MCA the number of variables, by which the eigenvalues are divided.
-        label: what messages call the originals.
+        label: the name of the originals in messages.
 
     Raises:
-        InputError: there are fewer axes than `ncp`, with their number.
+        InputError: there are fewer axes than `ncp`; the message gives their number.
     """
     numbers, n = len(sums.totals), sums.rows
     products = np.triu(sums.products) / n
     products += np.triu(products, 1).T
-    mean = sums.totals / n  # in units from the centre, from which it is not far
+    mean = sums.totals / n  # relative to the centre, in units; small, since the centre is near the mean
     share = np.diag(products)[numbers:].copy()
     middle = np.concatenate([mean, share])
     covariance = products - np.outer(middle, middle)

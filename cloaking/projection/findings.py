@@ -1,6 +1,6 @@
-"""What the columns of a table hold -> what is wrong with it for a projection, and what is suspect.
+"""Report values that make a table unfit for projection, and suspicious ones, from the profiles of its columns.
 
-A line has table, column, counts and fix, never a value; what it says of a user's options are those of the command.
+A message holds table, column, counts and fix, never a value; it names a user's options as the command does.
 """
 
 import logging
@@ -17,9 +17,9 @@ from cloaking.results import Notice
 
 log = logging.getLogger(__name__)
 
-LARGEST = 2.0**500  # of a number, so that its square is well within float64
-SMALLEST = 2.0**-500  # of a range, likewise
-_NAMED = 10  # columns that a message names
+LARGEST = 2.0**500  # largest magnitude of a number, so that its square is well within float64
+SMALLEST = 2.0**-500  # smallest range of a column, for the same reason
+_NAMED = 10  # the most columns that a message names
 
 
 def profiled(
@@ -29,7 +29,7 @@ def profiled(
     label: str,
     further: Callable[[Profile], tuple[list[str], tuple[Notice, ...]]] | None = None,
 ) -> tuple[Profile, tuple[Notice, ...]]:
-    """Return what the columns hold, and notices; raise where values are wrong or, unless allowed, missing."""
+    """Return the columns' profile and notices; raise an error if values are wrong or, unless allowed, missing."""
     start = time.monotonic()
     on_number, on_category = missing
     selected = roles.select(table, chosen, drop_rows=on_number == "drop-rows")
@@ -55,7 +55,7 @@ def profiled(
 
 
 def endless(profile: Profile, categorical: Sequence[str], label: str) -> list[str]:
-    """Return which columns have more modalities than a projection can have columns."""
+    """Return a problem per column with more modalities than a projection can have columns."""
     return [
         f"{label}: column '{categorical[q]}' has more modalities than the {MOST_COLUMNS:,} columns that can be "
         "projected; is it a key? Name it in --id or --drop, or regroup it"
@@ -64,7 +64,7 @@ def endless(profile: Profile, categorical: Sequence[str], label: str) -> list[st
 
 
 def numbers(profile: Profile, continuous: Sequence[str], missing_continuous: str, label: str) -> list[str]:
-    """Return which numbers are missing where that is refused, infinite, or too large to be squared."""
+    """Return a problem per column with missing (if refused) or infinite numbers, or numbers that cannot be squared."""
     problems = [] if profile.rows else [f"{label}: has no rows to project; look at the table and at --where"]
     for name, found in zip(continuous, profile.continuous, strict=True):
         gaps = profile.rows - found.values
@@ -83,7 +83,7 @@ def numbers(profile: Profile, continuous: Sequence[str], missing_continuous: str
 
 
 def missing_levels(profile: Profile, categorical: Sequence[str], missing_categorical: str, label: str) -> list[str]:
-    """Return which categories are missing where that is refused."""
+    """Return a problem per column with missing categories, if they are refused."""
     if missing_categorical != "error":
         return []
     return [
@@ -95,7 +95,7 @@ def missing_levels(profile: Profile, categorical: Sequence[str], missing_categor
 
 
 def filled(profile: Profile, continuous: Sequence[str], label: str) -> tuple[Notice, ...]:
-    """Say which missing numbers take the originals' mean."""
+    """Return a notice of the columns whose missing numbers take the originals' mean."""
     gaps = {name: profile.rows - found.values for name, found in zip(continuous, profile.continuous, strict=True)}
     counts = [f"'{name}' {count:,}" for name, count in gaps.items() if count]
     if not counts:
@@ -105,7 +105,7 @@ def filled(profile: Profile, continuous: Sequence[str], label: str) -> tuple[Not
 
 
 def own_level(profile: Profile, categorical: Sequence[str], label: str) -> tuple[Notice, ...]:
-    """Say which columns have missing as a modality of its own."""
+    """Return a notice of the columns in which missing is a modality of its own."""
     pairs = zip(categorical, profile.categorical, strict=True)
     counts = [f"'{name}' {levels[None]:,}" for name, levels in pairs if None in levels]
     if not counts:
@@ -115,7 +115,7 @@ def own_level(profile: Profile, categorical: Sequence[str], label: str) -> tuple
 
 
 def dropped(rows: int, kept: int, label: str) -> tuple[Notice, ...]:
-    """Say how many rows were left out since a number is missing in them."""
+    """Return a notice of how many rows were left out because a number is missing in them."""
     if rows == kept:
         return ()
     message = f"{label}: {rows - kept:,} of {rows:,} rows are left out, since a number is missing in them"
@@ -123,7 +123,7 @@ def dropped(rows: int, kept: int, label: str) -> tuple[Notice, ...]:
 
 
 def constant(names: Sequence[str], label: str) -> tuple[Notice, ...]:
-    """Say which columns are left out since they hold one value."""
+    """Return a notice of the columns that are left out because they hold one value."""
     if not names:
         return ()
     message = f"{label}: left out, since they hold one value: {_some(_quoted(names))}"
@@ -131,7 +131,7 @@ def constant(names: Sequence[str], label: str) -> tuple[Notice, ...]:
 
 
 def few_values(profile: Profile, continuous: Sequence[str], assumed: Sequence[str], label: str) -> tuple[Notice, ...]:
-    """Hint at columns taken for numbers by their type that may be codes of categories."""
+    """Return a notice of columns that are numbers by their type but may hold codes of categories."""
     pairs = zip(continuous, profile.continuous, strict=True)
     names = [name for name, found in pairs if found.few and found.low != found.high and name in assumed]
     if not names:
@@ -144,7 +144,7 @@ def few_values(profile: Profile, continuous: Sequence[str], assumed: Sequence[st
 
 
 def axes_not_unique(unique: bool, ncp: int) -> tuple[Notice, ...]:
-    """Say that the last component shares its eigenvalue with the first one left out."""
+    """Return a notice if the last component and the first one left out have the same eigenvalue."""
     if unique:
         return ()
     message = (
@@ -161,14 +161,14 @@ def unseen(
     refuse: bool,
     label: str,
 ) -> tuple[list[str], tuple[Notice, ...]]:
-    """Return which columns hold modalities that the originals lack: problems, or notices where they are ignored.
+    """Return a problem per column with modalities that the originals lack, or a notice if these are ignored.
 
     Args:
-        profile: of the table to project.
+        profile: the profile of the table to project.
         known: each categorical column's modalities among the originals.
-        types: its type there and here.
+        types: each categorical column's type among the originals and in this table.
         refuse: whether unseen modalities are a problem.
-        label: what messages call the table.
+        label: the name of the table in messages.
     """
     problems, ignored = [], []
     for levels, (name, seen), (theirs, ours) in zip(profile.categorical, known.items(), types, strict=True):
@@ -179,7 +179,7 @@ def unseen(
         alike = {_loose(level) for level in seen}
         matches = sum(_loose(level) in alike for level in strange)
         holds = f"column '{name}' holds {len(strange):,} modalities in {rows:,} of {profile.rows:,} rows"
-        if matches:  # never ignored: it is a mistake of types, and would hide behind a good result
+        if matches:  # never ignored: the types differ by mistake, and the result would look good nevertheless
             problems.append(
                 f"{label}: {holds} that the originals lack as text, {matches:,} of which match as numbers or but for "
                 f'case and spaces, as "2" and "2.0" or true and 1 do: the types differ ({theirs} among the originals, '
@@ -198,7 +198,7 @@ def unseen(
 
 
 def _loose(level: str | None) -> float | str | None:
-    """Return the modality as a mistaken comparison would see it: a number, or text without case and spaces."""
+    """Return the modality in the form of a loose comparison: a number, or text without case and outer spaces."""
     if level is None:
         return None
     text = level.strip().casefold()

@@ -32,14 +32,14 @@ def fit(
     """Fit the projected space on the originals, exactly, by two passes over them.
 
     Args:
-        originals: one row each, raw columns.
-        space: its method, its number of components `ncp`, the roles of columns, and what to do with missing values;
-            columns that it does not name go by their type.
-        keys: key and group columns, left out too.
-        label: what messages call the table.
+        originals: one row per original, raw columns.
+        space: the method, the number of components `ncp`, the roles of columns, and the treatment of missing values;
+            the type decides the role of a column that is not named.
+        keys: key and group columns, which are left out too.
+        label: the name of the table in messages.
 
     Raises:
-        InputError: everything that is wrong with the columns, one line each; ncp above the rank.
+        InputError: everything that is wrong with the columns, one line each; or ncp is above the rank.
         ValueError: ncp is below 1.
     """
     if space.ncp is None or space.ncp < 1:
@@ -87,7 +87,7 @@ def fit(
 
 
 def _method(method: str, chosen: Roles, label: str) -> str:
-    """Return the method that fits the columns, for auto; refuse one that has no place for some of them."""
+    """Return the method, for auto the one that fits the columns; refuse a method that cannot use some of them."""
     if method == "auto":
         return "famd" if chosen.continuous and chosen.categorical else "pca" if chosen.continuous else "mca"
     wrong = {"pca": chosen.categorical, "mca": chosen.continuous}.get(method, ())
@@ -101,7 +101,7 @@ def _method(method: str, chosen: Roles, label: str) -> str:
 
 
 def _varying(found: Profile, chosen: Roles) -> tuple[tuple[list[int], list[int]], tuple[str, ...]]:
-    """Return the places of the numbers and of the categories that hold more than one value, and the others' names."""
+    """Return the positions of numbers and categories with more than one value, and the names of the other columns."""
     varying = (
         [i for i, each in enumerate(found.continuous) if each.low != each.high],
         [q for q, each in enumerate(found.categorical) if len(each) > 1],

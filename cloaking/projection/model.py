@@ -1,9 +1,9 @@
-"""The projected space: values and codes of rows in, coordinates out; model.json <-> Model. numpy alone.
+"""Hold a projected space, compute coordinates of rows in it, and read and write it as model.json.
 
-Each column adds its part to each coordinate: (x - mean) / std times its loading for a number, loading / sqrt(p) for the
-modality that the row has, nothing for an unseen one. (The formula (d - p) / sqrt(p) also takes the sum of
-sqrt(p) times loading over a variable's modalities from it, which is zero on every axis with variance.) In MCA each
-part is divided by sqrt(Q), Q the number of variables, whether their modality was seen or not: the row profile over
+numpy only. Each column adds a part to each coordinate: a number adds (x - mean) / std times its loading, the row's
+modality adds loading / sqrt(p), and an unseen modality adds nothing. (The formula (d - p) / sqrt(p) also subtracts the
+sum of sqrt(p) times loading over a variable's modalities, which is zero on every axis with variance.) In MCA each part
+is divided by sqrt(Q), where Q is the number of variables, including those with an unseen modality: the row profile over
 sqrt(c), c = p / Q.
 """
 
@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Number:
-    """A continuous column: how it is scaled, and its loading on each axis, `(ncp,)`."""
+    """A continuous column: its scaling, and its loading on each axis, `(ncp,)`."""
 
     name: str
     mean: float
@@ -52,9 +52,9 @@ class Category:
 
 @dataclass(frozen=True)
 class Model:
-    """A projected space: all that is needed to give a row of raw columns its coordinates, and how it came about.
+    """A projected space: all that is needed to compute the coordinates of a raw row, and how the space was fitted.
 
-    It holds aggregates of the originals, among them the name and the share of every modality.
+    It holds aggregates of the originals, including the name and the share of every modality.
     """
 
     method: str  # famd, pca or mca
@@ -64,7 +64,7 @@ class Model:
     eigenvalues: tuple[float, ...]  # all of them, largest first; their sum is the total variance
     continuous: tuple[Number, ...]
     categorical: tuple[Category, ...]
-    constant: tuple[str, ...]  # columns left out, since the originals hold one value
+    constant: tuple[str, ...]  # columns left out because all originals have the same value
     missing_continuous: str  # error, mean or drop-rows
     missing_categorical: str  # error or level
     warnings: tuple[Notice, ...]
@@ -82,16 +82,16 @@ class Model:
         return tuple(f"dim_{k}" for k in range(1, self.ncp + 1))
 
     def to_json(self) -> str:
-        """Return the model as JSON; every number comes back from it with the same bits."""
+        """Return the model as JSON, from which every number can be restored bit for bit."""
         document = {"schema_version": SCHEMA_VERSION, **asdict(self), "explained_variance": self.explained_variance}
         return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str, label: str = "model") -> "Model":
-        """Return the model that `to_json` wrote; `label` is what messages call it.
+        """Return the model that `to_json` wrote; `label` is its name in messages.
 
         Raises:
-            InputError: the text is not such a model, or not of this version.
+            InputError: the text is not a model, or its schema version differs.
         """
         fix = "give a model.json that this version wrote, or fit the model again"
         try:
@@ -126,7 +126,7 @@ def numbers(names: Sequence[str], axes: Axes) -> tuple[Number, ...]:
 def categories(
     columns: Sequence[tuple[str, str]], levels: Sequence[tuple[str | None, ...]], axes: Axes
 ) -> tuple[Category, ...]:
-    """Return the model's categorical columns, of which name, type and modalities are given."""
+    """Return the model's categorical columns, given as name and type, with their modalities."""
     made, share, loadings = [], axes.share.tolist(), axes.axes[len(axes.mean) :].tolist()
     for (name, kind), held in zip(columns, levels, strict=True):
         size = len(held)
@@ -137,10 +137,10 @@ def categories(
 
 @dataclass(frozen=True)
 class Parts:
-    """What each column adds to the coordinates: arrays that are made once per task from a model.
+    """What each column adds to the coordinates: arrays that each task builds once from a model.
 
-    A row's coordinates are sums over the columns in their order, each operation on one row's values alone, so that the
-    same row has the same bits in any batch; a matrix product has not.
+    A row's coordinates are sums over the columns in their order, and every operation uses the values of one row only,
+    so that the same row has the same bits in any batch; a matrix product does not guarantee that.
     """
 
     scale: Sequence[tuple[float, float, Floats]]  # per number: mean, std, loadings (ncp,)
@@ -164,8 +164,8 @@ class Parts:
 
         Args:
             values: `(n,)` per number, in the model's order; nan is a missing one.
-            codes: `(n,)` per categorical column: the place of the modality, or their number for an unseen one.
-            fill: take the originals' mean for a missing number; else its row has nan for coordinates.
+            codes: `(n,)` per categorical column: the modality's index, or the number of modalities for an unseen one.
+            fill: take the originals' mean for a missing number; otherwise the coordinates of its row are nan.
         """
         n = len(values[0] if values else codes[0])
         out = np.zeros((self.ncp, n))

@@ -1,10 +1,10 @@
-"""Selected columns of the originals -> the sums that the axes come from, in one pass and bounded memory.
+"""Sum selected columns of the originals, for the axes, in one pass and bounded memory.
 
 Numbers are summed as z = (x - centre) / unit, where the centre is near the mean and the unit a power of two above the
 range: nothing is lost to cancellation (a raw sum of squares loses 0.14 % of the variance of a column of epoch
-seconds), nothing overflows, and blocks merge by addition, so that Spark merges them and not the driver. Pairs of
-modalities are counted, and numbers summed per modality, by the modalities' codes; only categories of few modalities
-have their indicators built, a few rows at a time, since a matrix product is then faster.
+seconds), nothing overflows, and blocks merge by addition, so that Spark can merge them instead of the driver. Pairs of
+modalities are counted, and numbers summed per modality, by the modalities' codes. Indicators are built only for
+categories with few modalities, a few rows at a time, because there a matrix product is faster.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,16 +24,16 @@ from cloaking.projection.profiles import MOST_COLUMNS, Profile
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-CENTRE_STEPS = 4_096  # centres are multiples of unit / 4,096, so that the order of summing the mean seldom moves them
-FEW_LEVELS = 5  # up to here a matrix product of indicators takes less time than counting by codes
-_DENSE_ROWS = 1_024  # rows whose indicators exist at a time: 8 MiB for 1,000 columns
-_CHUNK = 1_024  # numbers per record: the 10,000 records that reach Python at a time are 80 MiB
+CENTRE_STEPS = 4_096  # centres are multiples of unit / 4,096, so that the mean's order of summation seldom changes them
+FEW_LEVELS = 5  # up to this many modalities, a matrix product of indicators is faster than counting by codes
+_DENSE_ROWS = 1_024  # rows whose indicators are in memory at a time: 8 MiB for 1,000 columns
+_CHUNK = 1_024  # numbers per record: Python receives 10,000 records at a time, which are 80 MiB
 _SCHEMA = "chunk int, part int, sums binary"
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What the sums refer to: per number centre, unit and the value for a missing one, per category the modalities."""
+    """The basis of the sums: per number its centre, unit and value if missing, per category its modalities."""
 
     centre: Floats
     unit: Floats
@@ -42,12 +42,12 @@ class Frame:
 
     @property
     def offsets(self) -> NDArray[np.int64]:
-        """Where each category's modalities begin among the p columns, and where the last one's end."""
+        """The first of each category's columns among the p columns, and the end of the last category's."""
         return len(self.centre) + np.cumsum([0, *map(len, self.levels)])
 
 
 def frame(profile: Profile, numbers: Sequence[int], categories: Sequence[int], label: str) -> Frame:
-    """Return the frame for the numbers and categories at these places; modalities by their text, missing last.
+    """Return the frame for the numbers and categories at these positions; modalities sorted by text, missing last.
 
     Raises:
         InputError: there are no columns, or too many.
@@ -75,17 +75,17 @@ def centre_and_unit(mean: float, low: float, high: float) -> tuple[float, float]
 
 
 def sums(selected: DataFrame, numbers: Sequence[int], categories: Sequence[int], frame: Frame, label: str) -> Sums:
-    """Return the sums over the selected rows; one action.
+    """Return the sums over the selected rows, in one Spark action.
 
     Args:
-        selected: what `roles.select` selects.
-        numbers: the places among its numbers of those in the frame.
-        categories: the same for its categories.
-        frame: what the sums refer to.
-        label: what messages call the table.
+        selected: the result of `roles.select`.
+        numbers: the positions of the frame's numbers among the selected numbers.
+        categories: the same for the categories.
+        frame: the basis of the sums.
+        label: the name of the table in messages.
 
     Raises:
-        InputError: the rows are gone since the table was checked.
+        InputError: the rows have disappeared since the table was checked.
     """
     partial = selected.mapInArrow(_summer(numbers, categories, frame), _SCHEMA)
     ordered = partial.repartition("chunk").sortWithinPartitions("part")
@@ -100,14 +100,14 @@ def sums(selected: DataFrame, numbers: Sequence[int], categories: Sequence[int],
 
 
 def codes(array: pa.Array, levels: Sequence[str | None]) -> Codes:
-    """Return the place of each row's modality among the levels, their number for one that is not there."""
+    """Return the index of each row's modality among the levels, or the number of levels if it is not among them."""
     place = pc.index_in(array, value_set=pa.array(levels, type=array.type))
     found: Codes = pc.fill_null(place, len(levels)).to_numpy(zero_copy_only=False).astype(np.intp)
     return found
 
 
 def numbers_of(batch: pa.RecordBatch, place: int) -> Floats:
-    """Return the values of a number, nan where they are missing."""
+    """Return the values of the number at a position, nan where they are missing."""
     values: Floats = batch[f"number_{place}"].to_numpy(zero_copy_only=False)
     return values
 
@@ -120,7 +120,7 @@ def add(totals: Floats, products: Floats, z: Floats, coded: Sequence[Codes], fra
         products: as in `Sums`.
         z: `(numbers, n)`.
         coded: `(n,)` per category.
-        frame: where each category's modalities stand.
+        frame: gives the columns of each category's modalities.
     """
     at, sizes = frame.offsets, np.diff(frame.offsets)
     totals += z.sum(axis=1)
@@ -137,13 +137,13 @@ def add(totals: Floats, products: Floats, z: Floats, coded: Sequence[Codes], fra
             if r < q:
                 pairs = np.bincount(other * size + code, minlength=sizes[r] * size)
                 products[at[r] : at[r + 1], own] += pairs.reshape(sizes[r], size)
-            elif r > q and sizes[r] <= FEW_LEVELS:  # a later one of many modalities meets this one in its own turn
+            elif r > q and sizes[r] <= FEW_LEVELS:  # a later category with many modalities counts this pair itself
                 pairs = np.bincount(code * sizes[r] + other, minlength=size * sizes[r])
                 products[own, at[r] : at[r + 1]] += pairs.reshape(size, sizes[r])
 
 
 def _add_dense(products: Floats, z: Floats, coded: Sequence[Codes], few: Sequence[int], frame: Frame) -> None:
-    """Add the products of numbers and of categories of few modalities, by a matrix product of a few rows at a time."""
+    """Add the products of numbers and categories with few modalities, by matrix products of a few rows each."""
     at, c, n = frame.offsets, *z.shape
     place = np.concatenate([np.arange(c), *(np.arange(at[q], at[q + 1]) for q in few)])
     starts = c + np.cumsum([0, *(at[q + 1] - at[q] for q in few)])
@@ -161,7 +161,7 @@ def _add_dense(products: Floats, z: Floats, coded: Sequence[Codes], few: Sequenc
 def _summer(
     numbers: Sequence[int], categories: Sequence[int], frame: Frame
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that sums one partition, and yields it in chunks."""
+    """Return the function that sums one partition and yields the sums in chunks."""
 
     def summed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         n, p = 0, int(frame.offsets[-1])
@@ -187,7 +187,7 @@ def _summer(
 
 
 def _merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add the chunks of one partition, which come in the order of the parts that they were summed over."""
+    """Add up the chunks in one partition, which arrive in the order of the partitions that they sum."""
     chunks: dict[int, Floats] = {}
     for batch in batches:
         for chunk, value in zip(batch["chunk"].to_pylist(), batch["sums"], strict=True):

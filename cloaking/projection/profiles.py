@@ -1,4 +1,4 @@
-"""Selected columns of one table -> what they hold: missing values, ranges, modalities and their rows, in one pass."""
+"""Profile the selected columns of a table in one pass: missing values, ranges, modalities and their numbers of rows."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 MOST_COLUMNS = 4_096  # numbers and modalities in all: 128 MiB for each matrix of them, a minute for its eigenvectors
-FEW_VALUES = 10  # numbers with so few distinct values may be codes of categories
-_COLLECTED = 100_000  # rows that reach the driver: modalities of all columns, far above MOST_COLUMNS
+FEW_VALUES = 10  # numbers with at most so many distinct values may be codes of categories
+_COLLECTED = 100_000  # the most rows that the driver collects: modalities of all columns, far above MOST_COLUMNS
 
-_ROWS = -1  # the column that counts the rows of the table
+_ROWS = -1  # the column number of the record that counts the table's rows
 _SCHEMA = (
     "column int, level string, rows bigint, infinite bigint, low double, high double, total double, beyond boolean"
 )
@@ -25,7 +25,7 @@ Record = tuple[int, str | None, int, int, float | None, float | None, float, boo
 
 @dataclass(frozen=True)
 class NumberProfile:
-    """What a continuous column holds: `values` that are there and finite or not, their range and mean."""
+    """The contents of a continuous column: its number of `values`, including infinite ones, their range and mean."""
 
     values: int
     infinite: int
@@ -37,19 +37,19 @@ class NumberProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """What the columns of a table hold, in the order of their roles; None stands for a missing modality."""
+    """The contents of a table's columns, in the order of their roles; None is the missing modality."""
 
     rows: int
     continuous: tuple[NumberProfile, ...]
     categorical: tuple[Mapping[str | None, int], ...]
-    endless: tuple[int, ...] = ()  # places of categorical columns with more modalities than can be counted
+    endless: tuple[int, ...] = ()  # positions of categorical columns with more modalities than can be counted
 
 
-_NOTHING = NumberProfile(0, 0, np.nan, np.nan, np.nan, False)  # of a table without partitions
+_NOTHING = NumberProfile(0, 0, np.nan, np.nan, np.nan, False)  # the profile in a table without partitions
 
 
 def profile(selected: DataFrame, continuous: int, categorical: int) -> Profile:
-    """Return what the columns of `roles.select` hold, of which there are so many of either kind; one action."""
+    """Return the profile of `roles.select`'s columns, given the number of each kind, in one Spark action."""
     found = selected.mapInArrow(_profiler(continuous, categorical), _SCHEMA)
     merged = found.groupBy("column", "level").agg(
         *(F.sum(name).alias(name) for name in ("rows", "infinite", "total")),
@@ -81,7 +81,7 @@ def profile(selected: DataFrame, continuous: int, categorical: int) -> Profile:
             mean = row["total"] / n if n else np.nan
             numbers[place] = NumberProfile(n, row["infinite"], low, high, mean, not row["beyond"])
     endless |= {q for q, each in enumerate(levels) if len(each) > MOST_COLUMNS}
-    if len(rows) == _COLLECTED and categorical:  # not all were seen; blame the largest where none is beyond the limit
+    if len(rows) == _COLLECTED and categorical:  # some rows are cut off: if no column is beyond, take the largest
         endless = endless or {max(range(categorical), key=lambda q: len(levels[q]))}
     return Profile(
         total,
@@ -134,7 +134,7 @@ def _profiler(continuous: int, categorical: int) -> Callable[[Iterable[pa.Record
 
 
 class _Range:
-    """A continuous column of one partition: its range, sum and first distinct values."""
+    """The range, sum and first distinct values of a continuous column in one partition."""
 
     def __init__(self) -> None:
         self.values = self.infinite = 0
@@ -150,7 +150,7 @@ class _Range:
         if not np.isfinite([self.low, self.high]).all():
             self.infinite += int(np.count_nonzero(np.isinf(values)))
             values = values[np.isfinite(values)]
-        with np.errstate(over="ignore"):  # the range tells what overflows
+        with np.errstate(over="ignore"):  # if the sum overflows, the range shows the cause
             self.total += float(values.sum())
         if len(self.distinct) <= FEW_VALUES:
             self.distinct |= set(np.unique(values + 0.0)[: FEW_VALUES + 1].tolist())

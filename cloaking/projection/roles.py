@@ -1,7 +1,8 @@
-"""A table's schema and what the user named -> which columns are numbers, which categories; and their selection.
+"""Choose which columns of a table are numbers and which are categories, and select them.
 
-Unless named, columns of numbers are continuous, text and booleans categorical. Categories are compared as the text that
-Spark makes of them: 2 of any integer type is "2", of a double "2.0", a boolean "true" or "false".
+Unless the user says otherwise, columns of numbers are continuous, and text and booleans are categorical. Categories are
+compared as the text that Spark casts them to: 2 of any integer type is "2", of a double "2.0", a boolean "true" or
+"false".
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from cloaking.names import alike, written_instead
 from cloaking.options import Space
 
 _FLOATING = (T.FloatType, T.DoubleType)
-_CATEGORIES = (T.NumericType, T.StringType, T.BooleanType, T.DateType)  # dates only where they are named
+_CATEGORIES = (T.NumericType, T.StringType, T.BooleanType, T.DateType)  # dates only if they are named
 
 
 @dataclass(frozen=True)
@@ -27,14 +28,14 @@ class Roles:
     continuous: tuple[str, ...]
     categorical: tuple[str, ...]
     types: tuple[str, ...]
-    assumed: tuple[str, ...] = ()  # continuous by their type, not named so
+    assumed: tuple[str, ...] = ()  # continuous because of their type, not by name
 
 
 def choose(table: DataFrame, label: str, space: Space, keys: Sequence[str] = ()) -> Roles:
-    """Return the role of each column of the originals but those to drop and the keys.
+    """Return the role of each column of the originals, except the keys and those to drop.
 
     Raises:
-        InputError: a named column is not there or named twice, or a column can have no role; one line each.
+        InputError: a named column is missing or named twice, or a column can have no role; one line each.
     """
     continuous, categorical, drop = space.continuous, space.categorical, space.drop
     named = {"--continuous": continuous, "--categorical": categorical, "--drop": drop, "key": keys}
@@ -80,7 +81,7 @@ def choose(table: DataFrame, label: str, space: Space, keys: Sequence[str] = ())
 
 
 def missing(table: DataFrame, name: str, label: str, what: str, fix: str) -> list[str]:
-    """Return the problem that a column is not there by exactly this name; Spark does not tell upper from lower case."""
+    """Return a problem if no column has exactly this name; Spark itself ignores case."""
     if name in table.columns:
         return []
     written = written_instead(name, table.columns)
@@ -88,7 +89,7 @@ def missing(table: DataFrame, name: str, label: str, what: str, fix: str) -> lis
 
 
 def not_a_number(table: DataFrame, name: str, label: str) -> list[str]:
-    """Return the problem that a column which must be numeric is not."""
+    """Return a problem if a column that must be numeric is not."""
     kind = table.schema[name].dataType if name in table.columns else T.DoubleType()
     if isinstance(kind, T.NumericType):
         return []
@@ -96,7 +97,7 @@ def not_a_number(table: DataFrame, name: str, label: str) -> list[str]:
 
 
 def no_category(table: DataFrame, name: str, label: str) -> list[str]:
-    """Return the problem that a column which must be categorical has a type whose text is not certain."""
+    """Return a problem if a column that must be categorical has a type without a well-defined text form."""
     kind = table.schema[name].dataType if name in table.columns else T.StringType()
     if isinstance(kind, _CATEGORIES):
         return []
@@ -106,8 +107,7 @@ def no_category(table: DataFrame, name: str, label: str) -> list[str]:
 def select(table: DataFrame, roles: Roles, keep: Sequence[str] = (), drop_rows: bool = False) -> DataFrame:
     """Select the kept columns as keep_0.., the numbers as number_0.. (double), the categories as category_0.. (text).
 
-    NaN becomes null, so that a missing value is a null; with `drop_rows`, rows in which a number is missing are left
-    out.
+    NaN becomes null, so that every missing value is null; with `drop_rows`, rows with a missing number are left out.
     """
     selected = table.select(
         *(column(name).alias(f"keep_{i}") for i, name in enumerate(keep)),

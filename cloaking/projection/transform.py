@@ -1,4 +1,4 @@
-"""Check raw tables against a projected space, and give their rows coordinates in it."""
+"""Check raw tables against a projected space, and compute the coordinates of their rows in it."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -20,19 +20,19 @@ from cloaking.results import Notice
 
 
 def check(table: DataFrame, model: Model, *, unseen: str = "error", label: str = "avatars") -> tuple[Notice, ...]:
-    """Look for everything in a table that the model cannot place, in one pass; return what is merely suspect.
+    """Find everything in a table that the model cannot project, in one pass; return notices of what is only suspicious.
 
     The originals that the model was fitted on need no check.
 
     Args:
-        table: raw columns, those of the model by exact name; others are ignored.
+        table: raw columns; the model's are found by exact name, others are ignored.
         model: the projected space.
         unseen: error, or ignore: a modality that the originals lack adds nothing to the coordinates.
-        label: what messages call the table.
+        label: the name of the table in messages.
 
     Raises:
         InputError: everything that is wrong, one line each.
-        ValueError: `unseen` is neither.
+        ValueError: `unseen` is neither error nor ignore.
     """
     _one_of(unseen=(unseen, UNSEEN))
     wanted = _roles(model)
@@ -53,19 +53,19 @@ def check(table: DataFrame, model: Model, *, unseen: str = "error", label: str =
 
 
 def transform(table: DataFrame, model: Model, *, keep: Sequence[str] = (), unseen: str = "error") -> DataFrame:
-    """Return the kept columns and the coordinates dim_1 to dim_ncp (double) of each row; lazy.
+    """Return a lazy table of the kept columns and the coordinates dim_1 to dim_ncp (double) of each row.
 
     The same row has the same bits in any partitioning. A row that `check` would refuse stops the job.
 
     Args:
-        table: raw columns; others than the model's and the kept are ignored.
+        table: raw columns; those that are neither the model's nor kept are ignored.
         model: the projected space.
-        keep: columns to carry over: keys and groups.
+        keep: columns to carry over, such as keys and groups.
         unseen: error or ignore, as for `check`.
 
     Raises:
-        InputError: a column to keep is not there or has the name of a coordinate.
-        ValueError: `unseen` is neither.
+        InputError: a column to keep is missing or has the name of a coordinate.
+        ValueError: `unseen` is neither error nor ignore.
     """
     _one_of(unseen=(unseen, UNSEEN))
     problems = [p for name in keep for p in roles.missing(table, name, "the table", "column to keep", "look at --id")]
