@@ -1,1 +1,1 @@
-"""Sweep tries k: avatars simulated by the published method at several k, each set counted exactly."""
+"""Sweep over k: simulate avatars by the published method at several k, and count each set exactly."""

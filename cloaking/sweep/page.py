@@ -1,6 +1,6 @@
-"""SweepRun -> k_sweep.json, and k_sweep.html with the curves over k; aggregates only, never a record.
+"""Write a k sweep as k_sweep.json, and as k_sweep.html with the curves over k; aggregates only, never a record.
 
-The page needs jinja2 and matplotlib, the extra `report`; they are loaded when it is asked for.
+The page needs jinja2 and matplotlib, the extra `report`; they are loaded only when the page is requested.
 """
 
 import json
@@ -21,11 +21,11 @@ SCHEMA_VERSION = 1
 METRICS = {"local_cloaking": "Local Cloaking", "hidden_rate": "hidden rate"}
 ROWS_SHOWN = 12
 COMPONENTS_NAMED = 8
-_MARKED = 20  # with more k than these, none is marked on the line
-_SHEET = 1020  # CSS pixels that fit on A4 between the margins, less 2 % for other fonts
-_CHARTS = 148  # CSS pixels that the two charts, side by side, take of it
-_PRINT = (7.5, 12)  # CSS pixels, the smallest and the largest text on paper
-_RATE_AXES = {90: 5, 75: 5, 60: 4, 50: 5, 0: 4}  # percent where the axis may start -> steps up to 100
+_MARKED = 20  # with more k than these, the line has no markers
+_SHEET = 1020  # CSS pixels that fit on A4 between the margins, minus 2 % as a reserve for other fonts
+_CHARTS = 148  # CSS pixels of these that the two charts, side by side, take
+_PRINT = (7.5, 12)  # CSS pixels, the smallest and the largest text size on paper
+_RATE_AXES = {90: 5, 75: 5, 60: 4, 50: 5, 0: 4}  # percent where the axis may start: number of steps from there to 100
 
 
 def to_json(run: SweepRun) -> str:
@@ -34,7 +34,7 @@ def to_json(run: SweepRun) -> str:
 
 
 def as_dict(run: SweepRun) -> dict[str, Any]:
-    """Return the sweep's content as plain values, in the order in which it is written."""
+    """Return the sweep's content as plain values, in the order of the JSON file."""
     sweep = run.sweep
     return {
         "schema_version": SCHEMA_VERSION,
@@ -63,7 +63,7 @@ def as_dict(run: SweepRun) -> dict[str, Any]:
 
 
 def to_html(run: SweepRun) -> str:
-    """Return the sweep as one HTML page that needs nothing else.
+    """Return the sweep as one self-contained HTML page.
 
     Raises:
         SettingsError: jinja2 or matplotlib is not installed.
@@ -93,7 +93,7 @@ def to_html(run: SweepRun) -> str:
 
 
 def sentence(run: SweepRun) -> str:
-    """Return the answer in words that stay right whatever the k between and beyond those tried would give."""
+    """Return the answer in words that claim nothing about k that were not tried."""
     sweep, ks = run.sweep, [at.k for at in run.sweep.results]
     tried = f"k = {ks[0]:,}" if len(ks) == 1 else f"{len(ks)} values of k from {ks[0]:,} to {ks[-1]:,}"
     if not sweep.thresholds:
@@ -157,7 +157,7 @@ def _curve(run: SweepRun, metric: str) -> "Chart":
         canvas.y_grid(axes, ticks, labels)
         axes.fill_between(ks, lows, highs, color=BAR, alpha=0.25, linewidth=0, clip_on=False)
         axes.plot(ks, medians, color=BAR, linewidth=canvas.LINE, clip_on=False)
-        if len(ks) == 1:  # no band
+        if len(ks) == 1:  # one k makes no band
             axes.vlines(ks, lows, highs, color=BAR, linewidth=1, clip_on=False)
         if len(ks) <= _MARKED:
             axes.plot(ks, medians, "o", color=BAR, markersize=5, markeredgewidth=0, clip_on=False)
@@ -176,7 +176,7 @@ def _curve(run: SweepRun, metric: str) -> "Chart":
 
 
 def _ticks(ks: Sequence[int], points: float, width: Callable[[str], float]) -> list[int]:
-    """Return the k whose labels fit side by side under a log axis of this many points, the largest always."""
+    """Return the k whose labels fit side by side under a log axis of this many points, always including the largest."""
     scale = points / max(math.log(ks[-1] / ks[0]), 1e-9)
     shown = [ks[-1]]
     for k in reversed(ks[:-1]):
@@ -186,7 +186,7 @@ def _ticks(ks: Sequence[int], points: float, width: Callable[[str], float]) -> l
 
 
 def _shown(run: SweepRun) -> list[AtK]:
-    """Return the results that the table shows: all, or some from the first to the last, with that of the answer."""
+    """Return the results that the table shows: all, or some from the first to the last, including the answer's."""
     results = run.sweep.results
     step = (len(results) - 1) / max(min(len(results), ROWS_SHOWN) - 1, 1)
     places = {round(step * row) for row in range(min(len(results), ROWS_SHOWN))}
@@ -198,17 +198,17 @@ def _rule(metric: str, threshold: float) -> str:
 
 
 def _middle(run: SweepRun, at: AtK, metric: str) -> str:
-    return _said(run, metric, at.spread(metric)[0])
+    return _figure(run, metric, at.spread(metric)[0])
 
 
 def _band(run: SweepRun, at: AtK, metric: str) -> str:
-    """Return from where to where the repeats go, nothing where there is one."""
+    """Return the range of the repeats, or nothing if there is only one."""
     _, low, high = at.spread(metric)
-    return f"{_said(run, metric, low)} to {_said(run, metric, high)}" if run.repeats > 1 else ""
+    return f"{_figure(run, metric, low)} to {_figure(run, metric, high)}" if run.repeats > 1 else ""
 
 
-def _said(run: SweepRun, metric: str, value: float) -> str:
-    """Return a value with as many decimals as it takes not to cross its target by rounding."""
+def _figure(run: SweepRun, metric: str, value: float) -> str:
+    """Return a value with enough decimals that rounding does not move it across its target."""
     threshold = run.sweep.thresholds.get(metric)
     if threshold is not None:
         return words.measured(Gate(metric, threshold, value))
@@ -226,13 +226,13 @@ def _command(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def _print_size(run: SweepRun, rows: int, command: str) -> float:
-    """Return the size of the text, in CSS pixels, with which the page fills one sheet of A4 and no more.
+    """Return the size of the text, in CSS pixels, at which the page just fills one sheet of A4.
 
-    Charts take the width of their column whatever the size, all else grows with it; heights as measured in a browser.
+    Charts are as wide as their column at any text size; all else grows with it. Heights were measured in a browser.
     """
     components = ", ".join(run.components[:COMPONENTS_NAMED])
     facts = [run.inputs[0][0] + str(run.parameters.get("where", "")), components, run.method, command]
     lines, name_lines = sum(-(-len(text) // 108) for text in facts), -(-len(run.name) // 45)
-    height = 34 + 2.9 * max(rows, 9.5) + 1.15 * lines + 1.9 * name_lines  # up to 9 rows, the text beside is higher
+    height = 34 + 2.9 * max(rows, 9.5) + 1.15 * lines + 1.9 * name_lines  # up to 9 rows, the text beside is taller
     height += 4 if run.parameters.get("where") else 0  # the warning
     return round(min(max((_SHEET - _CHARTS) / height, _PRINT[0]), _PRINT[1]), 2)

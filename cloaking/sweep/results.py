@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AtK:
-    """What was measured at one k: a value per repeat, in their order; the hidden rate in percent."""
+    """The measurements at one k: one value per repeat, in the order of the repeats; the hidden rate is in percent."""
 
     k: int
     seeds: tuple[tuple[int, int, int], ...]
@@ -25,14 +25,14 @@ class AtK:
         return statistics.median(values), min(values), max(values)
 
     def reaches(self, thresholds: Mapping[str, float]) -> int:
-        """Return in how many repeats every metric is at least its threshold."""
+        """Return the number of repeats in which every metric is at least its threshold."""
         flags = zip(*([v >= at_least for v in self.values(name)] for name, at_least in thresholds.items()), strict=True)
         return sum(all(repeat) for repeat in flags)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What was measured at all k, rising, and the thresholds that an answer was asked for."""
+    """The measurements at all k, in rising order, and the thresholds that the answer must reach."""
 
     results: tuple[AtK, ...]
     thresholds: Mapping[str, float]
@@ -62,7 +62,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One run of the sweep: what was measured, and all that is needed to repeat it."""
+    """One run of the sweep: its measurements, and all that is needed to repeat it."""
 
     run_id: str
     name: str
@@ -84,5 +84,5 @@ class SweepRun:
 
     @property
     def ncp(self) -> int:
-        """The number of components that distances are taken over."""
+        """The number of components from which distances are computed."""
         return len(self.components)

@@ -1,6 +1,6 @@
-"""Originals -> how Local Cloaking and hidden rate answer to k: avatars simulated by the published method, then counted.
+"""Measure Local Cloaking and hidden rate at several k, on avatars simulated from the originals by the published method.
 
-Only the avatars are drawn at random; each of them is counted against every original, exactly, by the kernel.
+Only the avatars are random: the kernel compares each of them with every original and counts exactly.
 """
 
 import logging
@@ -18,10 +18,10 @@ from cloaking.sweep.results import AtK
 
 log = logging.getLogger(__name__)
 
-SMALLEST_DISTANCE = 1e-12  # of the published method: a neighbour equal to the original has no infinite weight
+SMALLEST_DISTANCE = 1e-12  # of the published method: keeps the weight of a neighbour equal to the original finite
 MOST_ORIGINALS = 1_000_000
-MOST_NEIGHBOURS = 1 << 28  # originals times k: their row numbers are held, 1 GiB
-LARGEST_COORDINATE = 1e150  # squares of differences of larger ones overflow
+MOST_NEIGHBOURS = 1 << 28  # originals times k: their row numbers are held in memory, 1 GiB
+LARGEST_COORDINATE = 1e150  # the squared differences of larger ones overflow
 METHOD = (
     "Avatars are simulated by the published method (Guillaudeux et al., npj Digital Medicine 6:37, 2023): each is the "
     "weighted mean of the k nearest originals other than its own, the weight of neighbour j proportional to "
@@ -29,18 +29,19 @@ METHOD = (
     "Each set is measured exactly, every original of it against every avatar."
 )
 
-_LEAF = 40  # rows in a leaf of the tree: with tens of neighbours to find, larger ones are faster
-_CELLS = 1 << 22  # numbers that an array of a block holds, 32 MiB
+_LEAF = 40  # rows in a leaf of the tree: with tens of neighbours to find, larger leaves are faster
+_CELLS = 1 << 22  # numbers in one array of a block, 32 MiB
 
 Neighbours = NDArray[np.int32]
 
 
 def refusals(originals: int, ks: Sequence[int]) -> list[str]:
-    """Return what cannot be asked of this many originals, one line each."""
+    """Return why a sweep over these k is impossible with this many originals, one line per problem."""
     if originals > MOST_ORIGINALS:
         return [
             f"{originals:,} rows, and the sweep takes up to {MOST_ORIGINALS:,}; run the sweep on a sample of them "
-            '(--where, such as "pmod(hash(id), 10) = 0"), whose figures are too high for the whole: its k is the least'
+            '(--where, such as "pmod(hash(id), 10) = 0"), whose figures are too high for the whole table: its k is a '
+            "lower bound"
         ]
     largest = max(ks)
     if largest >= originals:
@@ -50,33 +51,33 @@ def refusals(originals: int, ks: Sequence[int]) -> list[str]:
         return [
             f"--k {largest}: {originals:,} originals with that many neighbours do not fit into memory; "
             f"leave out what is above {MOST_NEIGHBOURS // originals:,}, or run the sweep on a sample (--where), whose "
-            "figures are too high for the whole"
+            "figures are too high for the whole table"
         ]
     return []
 
 
 def sweep(originals: Floats, ks: Sequence[int], repeats: int, seed: int) -> tuple[AtK, ...]:
-    """Simulate avatars at each k, several times, and measure each time.
+    """Simulate several sets of avatars at each k, and measure each set.
 
     Args:
-        originals: `(n, ncp)` finite; their order makes no difference.
-        ks: from 1 to n - 1 each.
+        originals: `(n, ncp)` finite; their order makes no difference to the result.
+        ks: each from 1 to n - 1.
         repeats: how many sets of avatars to simulate at each k.
-        seed: from 0 to 2^32 - 1; with k and the number of the repeat, from 1, it decides a set of avatars, whatever
-            other k and repeats there are.
+        seed: from 0 to 2^32 - 1; seed, k and the number of the repeat, from 1, determine a set of avatars, whatever
+            other k and repeats are run.
 
     Returns:
-        One result per k, rising.
+        One result per k, in rising order.
 
     Raises:
-        ValueError: a k that is out of range.
+        ValueError: a k is out of range.
     """
     points = in_order(originals)
     results = []
     for k in sorted(ks):
         start = time.monotonic()
-        # A search for each k: among equally near rows the tree's choice depends on how many it is asked for, and the
-        # values at one k must not depend on the others.
+        # A search for each k: which of equally near rows the tree returns depends on how many neighbours are sought,
+        # and the values at one k must not depend on the others.
         neighbours = nearest_others(points, k)
         seeds = tuple((seed, k, repeat) for repeat in range(1, repeats + 1))
         found = [measure(points, simulate(points, neighbours, np.random.default_rng(own))) for own in seeds]
@@ -88,20 +89,20 @@ def sweep(originals: Floats, ks: Sequence[int], repeats: int, seed: int) -> tupl
 
 
 def in_order(originals: Floats) -> Floats:
-    """Return the rows `(n, ncp)` sorted by their first component, then the second, and so on: the same for any order.
+    """Return the rows `(n, ncp)` sorted by their first component, then the second, and so on.
 
-    Rows change hands with random numbers by their place, and a table on a cluster has no order of its own.
+    Random numbers are assigned to rows by position, and the rows of a table on a cluster come in no fixed order.
     """
-    return np.ascontiguousarray(originals[np.lexsort(originals.T[::-1])] + 0.0)  # + 0.0 makes zeros of either sign one
+    return np.ascontiguousarray(originals[np.lexsort(originals.T[::-1])] + 0.0)  # + 0.0 turns -0.0 into 0.0
 
 
 def nearest_others(originals: Floats, k: int) -> Neighbours:
-    """Return the rows `(n, k)` of the k nearest originals other than itself, the nearest first, for each of `(n, ncp)`.
+    """Return, for each original `(n, ncp)`, the rows `(n, k)` of its k nearest other originals, the nearest first.
 
-    Other by identity: a row that equals the original is a neighbour.
+    "Other" means another row: one with equal values is a neighbour too.
 
     Raises:
-        ValueError: there are no k other originals.
+        ValueError: there are fewer than k other originals, or k is below 1.
     """
     n = len(originals)
     if not 1 <= k < n:
@@ -112,7 +113,7 @@ def nearest_others(originals: Floats, k: int) -> Neighbours:
     for i in range(0, n, step):
         _, found = tree.query(originals[i : i + step], k=k + 1, workers=-1)
         itself = found == np.arange(i, i + len(found))[:, None]
-        itself[~itself.any(axis=1), k] = True  # more than k equal rows can hide the row itself: then the last one goes
+        itself[~itself.any(axis=1), k] = True  # the row itself may be missing among over k equal rows: drop the last
         neighbours[i : i + step] = found[~itself].reshape(-1, k)
     return neighbours
 
@@ -126,8 +127,8 @@ def simulate(originals: Floats, neighbours: Neighbours, rng: np.random.Generator
 
     Args:
         originals: `(n, ncp)`.
-        neighbours: `(n, k)`, as `nearest_others` gives them.
-        rng: where the random numbers come from.
+        neighbours: `(n, k)`, from `nearest_others`.
+        rng: the source of the random numbers.
     """
     k = neighbours.shape[1]
     avatars = np.empty_like(originals)
@@ -141,13 +142,13 @@ def simulate(originals: Floats, neighbours: Neighbours, rng: np.random.Generator
 
 
 def _weighted_mean(originals: Floats, x: Floats, neighbours: Neighbours, weights: Floats) -> Floats:
-    """Return the mean `(b, ncp)` of the neighbours `(b, k)` of x by `weights` over their distances.
+    """Return the mean `(b, ncp)` of the neighbours `(b, k)` of x, weighted by `weights` divided by their distances.
 
-    It is taken around the nearest one, so that with k = 1, or equal neighbours, the mean is that row to the last bit.
+    It is summed relative to the nearest one, so that with k = 1, or equal neighbours, it equals that row bit for bit.
     """
     nearest = originals[neighbours[:, 0]]
     moved, total = np.zeros_like(x), np.zeros(len(x))
-    for j in range(neighbours.shape[1]):  # never an array (b, k, ncp)
+    for j in range(neighbours.shape[1]):  # avoids an array (b, k, ncp)
         other = originals[neighbours[:, j]]
         weight = weights[:, j] / np.maximum(np.sqrt(squares((other - x).T)), SMALLEST_DISTANCE)
         moved += weight[:, None] * (other - nearest)
@@ -156,12 +157,13 @@ def _weighted_mean(originals: Floats, x: Floats, neighbours: Neighbours, weights
 
 
 def measure(originals: Floats, avatars: Floats) -> tuple[float, float]:
-    """Return Local Cloaking and the hidden rate in percent of originals and their avatars, row by row, `(n, ncp)`.
+    """Return Local Cloaking and the hidden rate in percent; row i of both `(n, ncp)` belongs to one original.
 
-    Where no avatar is closer than its own, an attacker picks among that one and those tied with it: 1 / (1 + tied).
+    If no avatar is closer than an original's own, an attacker picks among the own avatar and those tied with it, and is
+    right with probability 1 / (1 + tied).
     """
     closer, within = AvatarIndex(avatars).count(originals, avatars)
-    cloaking = within - 1  # its own avatar is within, and does not hide it
+    cloaking = within - 1  # the own avatar is within, but does not hide its original
     n = len(cloaking)
     middle = [(n - 1) // 2, n // 2]
     ties, originals_with = np.unique(cloaking[closer == 0], return_counts=True)

@@ -182,11 +182,11 @@ def test_zeros_of_either_sign_are_one():
         (1, [1], ["--k 1: an avatar is made of k other originals, and there are 0; leave it out"]),
         (1_000_000, [80], []),
         (1_000_001, [80], ["1,000,001 rows, and the sweep takes up to 1,000,000; run the sweep on a sample of them "
-                           '(--where, such as "pmod(hash(id), 10) = 0"), whose figures are too high for the whole: '
-                           "its k is the least"]),
+                           '(--where, such as "pmod(hash(id), 10) = 0"), whose figures are too high for the '
+                           "whole table: its k is a lower bound"]),
         (1_000_000, [5, 300], ["--k 300: 1,000,000 originals with that many neighbours do not fit into memory; "
                                "leave out what is above 268, or run the sweep on a sample (--where), whose figures "
-                               "are too high for the whole"]),
+                               "are too high for the whole table"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_said_with_the_fix(originals, ks, said):
