@@ -1,6 +1,6 @@
-"""Run -> report.json and report.html: aggregates only, never a record.
+"""Write a run as report.json and report.html; aggregates only, never a record.
 
-report.html needs jinja2 and matplotlib, the extra `report`; they are loaded when a page is asked for.
+report.html needs jinja2 and matplotlib, the extra `report`; they are loaded only when a page is requested.
 """
 
 import json
@@ -20,11 +20,11 @@ def to_json(run: Run) -> str:
 
 
 def to_html(run: Run, history: Sequence[PastRun] = ()) -> str:
-    """Return the report of one run as one HTML page that needs nothing else.
+    """Return the report of one run as one self-contained HTML page.
 
     Args:
         run: the run that the page is about.
-        history: its past runs, in any order; with at least one, the page draws how the median moved.
+        history: its past runs, in any order; with at least one, the page draws the median over time.
 
     Raises:
         SettingsError: jinja2 or matplotlib is not installed.
@@ -42,7 +42,7 @@ def to_fragment(summary: Summary) -> str:
 
 
 def drawing(name: str = "report") -> ModuleType:
-    """Return what draws pages, loaded only now; `name` is the page's, for the message.
+    """Return the module that draws pages, which is imported only here; `name` is the page's name in the message.
 
     Raises:
         SettingsError: jinja2 or matplotlib is not installed.
@@ -60,7 +60,7 @@ def drawing(name: str = "report") -> ModuleType:
 
 
 def as_dict(run: Run) -> dict[str, Any]:
-    """Return the report's content as plain values, in the order in which it is written."""
+    """Return the report's content as plain values, in the order of the JSON file."""
     summary = run.summary
     interval = summary.interval
     return {

@@ -1,4 +1,4 @@
-"""Sizes in points -> bare matplotlib axes, texts, grid lines and ticks; no line ever runs under a text."""
+"""Make matplotlib axes of a size in points, and draw texts, grid lines and ticks on them; no line runs under a text."""
 
 import math
 import unicodedata
@@ -13,8 +13,8 @@ from cloaking.report.svg import INK
 from cloaking.report.words import shorten
 
 WIDTH, HEIGHT = 420, 180  # points
-LABEL = 11  # points, of every text
-LINE = 1.8  # points, of a curve
+LABEL = 11  # points, the size of every text
+LINE = 1.8  # points, the width of a curve
 _FAINT = 0.22  # opacity of grid lines
 _FIRM = 0.5  # opacity of base lines
 
@@ -33,7 +33,7 @@ def axes(*, left: float, right: float, top: float, bottom: float, height: float 
 def text(
     on: Axes, x: float, y: float, words: str, *, right: float = 0, up: float = 0, ha: str = "left", va: str = "baseline"
 ) -> None:
-    """Write at a point of the data, moved by points to the right and up."""
+    """Write a text at a data point, moved right and up by these points."""
     on.annotate(
         words,
         (x, y),
@@ -49,7 +49,7 @@ def text(
 
 
 def x_title(on: Axes, words: str) -> None:
-    """Write what the x axis counts under its tick labels."""
+    """Write under the tick labels what the x axis counts."""
     on.annotate(
         words,
         (0.5, 0),
@@ -63,7 +63,7 @@ def x_title(on: Axes, words: str) -> None:
 
 
 def base_line(on: Axes, *, vertical: bool = False) -> None:
-    """Draw the line that bars stand on."""
+    """Draw the base line of the bars."""
     draw = on.axvline if vertical else on.axhline
     draw(0, color=INK, alpha=_FIRM, linewidth=1, clip_on=False)
 
@@ -85,14 +85,14 @@ def threshold_line(on: Axes, colour: str, *, x: float | None = None, y: float | 
 
 
 def width(words: str) -> float:
-    """Return how many points a text takes at most, in a wide font, since the reader's font is not known here."""
+    """Return the most points that a text can take, that is in a wide font, since the reader's font is unknown."""
     wide = sum(unicodedata.east_asian_width(char) in "WF" or char in "MW@%—…" for char in words)
     capitals = sum(char.isupper() and char not in "MW" for char in words)
     return LABEL * (1.02 * wide + 0.76 * capitals + 0.64 * (len(words) - wide - capitals))
 
 
 def fit(words: str, points: float) -> str:
-    """Return a text, its middle left out where it would take more than these points."""
+    """Return a text, without its middle if it would take more than these points."""
     length = len(words)
     while length > 1 and width(shorten(words, length)) > points:
         length -= 1
@@ -116,12 +116,12 @@ def log_ticks(last: float) -> list[float]:
 
 
 def apart(values: Sequence[float], points: float, last: float) -> list[float]:
-    """Return as many of the rising values as have room for their labels under a log axis: all, each second, ...
+    """Return the rising values whose labels fit under a log axis: all of them, or every second one, and so on.
 
     Args:
-        values: where labels may stand, from the start of the axis.
+        values: where labels are possible, from the start of the axis.
         points: the width of the axis.
-        last: its end.
+        last: the value at its end.
     """
     scale = points / max(math.log(last / values[0]), 1e-9)
     for step in range(1, len(values)):

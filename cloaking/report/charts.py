@@ -1,4 +1,4 @@
-"""Summary and past runs -> the page's charts, each an SVG of its own drawn by matplotlib."""
+"""Draw the page's charts from a summary and past runs, each as a separate SVG, with matplotlib."""
 
 import datetime
 import math
@@ -16,18 +16,18 @@ from cloaking.results import OTHER_GROUPS, SMALLEST_GROUP, Gate, PastRun, Summar
 GROUPS_DRAWN = 12
 RUNS_DRAWN = 120
 _PARTLY = 0.5  # opacity of a class that the threshold divides
-_MARKED_RUNS = 40  # with more than these, only runs that failed are marked
-_RUNS_SAID = 24  # how many of the last runs a screen reader reads
-_LOG_FROM = 30  # a history that spans more than this many times its median is drawn on a log axis
+_MARKED_RUNS = 40  # with more runs than these, only failed ones are marked
+_RUNS_DESCRIBED = 24  # how many of the last runs a screen reader reads
+_LOG_FROM = 30  # a history that rises above this many times its median is drawn on a log axis
 _GROUP_NAME = 150  # points
-_CONTEXT = 8  # characters of what names share that are left before what tells them apart
-_ROW = (16, 34)  # points, the least and the most height of a group
-_LEAST_K_AXIS = 10  # the least k that the axis of the curve reaches to
+_CONTEXT = 8  # characters that names share, kept before the part in which they differ
+_ROW = (16, 34)  # points, the least and the greatest height of a group
+_LEAST_K_AXIS = 10  # the curve's axis reaches at least to this k
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One chart: its heading, the line below, its legend (class of the colour, words) and the SVG element."""
+    """One chart: its heading, the note below, the SVG element and the legend (class of the colour, text)."""
 
     name: str
     title: str
@@ -38,7 +38,7 @@ class Chart:
 
 
 def histogram(summary: Summary, threshold: float | None = None) -> Chart:
-    """Draw the share of originals per class of cloaking; classes below the threshold are coloured."""
+    """Draw the share of originals per class of cloaking; classes below the threshold have another colour."""
     classes = summary.classes
     labels = [words.class_label(one) for one in classes]
     shares = [words.share(one.originals, summary.originals) if one.originals else "0" for one in classes]
@@ -69,7 +69,7 @@ def histogram(summary: Summary, threshold: float | None = None) -> Chart:
 
 
 def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
-    """Draw the share of originals that at least k other avatars hide, over k on a log axis."""
+    """Draw the share of originals hidden by at least k other avatars, over k on a log axis."""
     known = _survivors(summary)
     needed = max(math.ceil(threshold), 1) if threshold else None
     nobody = dict.fromkeys([summary.max + 1, *range(summary.max + 2, _LEAST_K_AXIS + 1)], 0)
@@ -107,7 +107,7 @@ def hidden_curve(summary: Summary, threshold: float | None = None) -> Chart:
 def history(runs: Sequence[PastRun], threshold: float | None = None, of_other_ncp: int = 0) -> Chart:
     """Draw the median of each run with its band from the 5th to the 95th percentile, in order of their dates.
 
-    `of_other_ncp` runs, which cannot be compared with these, were left out, which is said.
+    The note mentions the `of_other_ncp` runs that were left out because they cannot be compared with these.
     """
     shown = runs[-RUNS_DRAWN:]
     days, dates = _days([run.run_date for run in shown])
@@ -141,7 +141,7 @@ def history(runs: Sequence[PastRun], threshold: float | None = None, of_other_nc
     title = "Run by run"
     values = "; ".join(
         f"{run.run_date}: {words.number(run.local_cloaking)}{', gate not met' if run.verdict == 'fail' else ''}"
-        for run in shown[-_RUNS_SAID:]
+        for run in shown[-_RUNS_DESCRIBED:]
     )
     left_out = f"; the last {len(shown):,} of {len(runs):,} runs" if len(runs) > len(shown) else ""
     left_out += f"; {of_other_ncp:,} of another ncp left out" if of_other_ncp else ""
@@ -151,14 +151,14 @@ def history(runs: Sequence[PastRun], threshold: float | None = None, of_other_nc
 
 
 def groups(summary: Summary, column: str, threshold: float | None = None, gates: Sequence[Gate] = ()) -> Chart:
-    """Draw the Local Cloaking of each group, the lowest first, at most GROUPS_DRAWN of them.
+    """Draw the Local Cloaking of each group, the lowest first, for at most GROUPS_DRAWN groups.
 
-    A group is coloured where a rule on it is not met or, without one, where it is below the threshold of all.
+    A group has another colour if a rule on it is not met or, without such a rule, if it is below the common threshold.
     """
     ranked = lowest_first(summary)
     shown = ranked[:GROUPS_DRAWN]
     top = max([group.local_cloaking for _, group in shown] + [threshold or 0, 1])
-    names = {f"group-{place}": name for place, name in enumerate(_told_apart([label for label, _ in shown]))}
+    names = {f"group-{place}": name for place, name in enumerate(_distinct_names([label for label, _ in shown]))}
     figures = [_group_figures(label, one, gates) for label, one in shown]
     rules = {label: [gate.met for gate in gates if gate.group == label] for label, _ in shown}
     missed = {label: not all(met) for label, met in rules.items() if met}
@@ -194,7 +194,7 @@ def groups(summary: Summary, column: str, threshold: float | None = None, gates:
 
 
 def lowest_first(summary: Summary) -> list[tuple[str, Summary]]:
-    """Return the groups by their Local Cloaking, their hidden rate and their label."""
+    """Return the groups sorted by Local Cloaking, then hidden rate, then label."""
     return sorted(summary.groups.items(), key=lambda item: (item[1].local_cloaking, item[1].hidden_rate, item[0]))
 
 
@@ -204,8 +204,8 @@ def _group_figures(label: str, group: Summary, gates: Sequence[Gate]) -> str:
     return f"{median}  ({rate} of {group.originals:,})"
 
 
-def _told_apart(labels: Sequence[str]) -> list[str]:
-    """Return labels short enough for their room; those that look alike lose what they share, else are numbered."""
+def _distinct_names(labels: Sequence[str]) -> list[str]:
+    """Return labels that fit their space; those that look alike lose the parts they share, or else are numbered."""
     names = [canvas.fit(label, _GROUP_NAME) for label in labels]
     for name in {name for name in names if names.count(name) > 1}:
         places = [place for place, other in enumerate(names) if other == name]
@@ -213,7 +213,7 @@ def _told_apart(labels: Sequence[str]) -> list[str]:
         head = _shared(alike)
         tail = _shared([label[head:][::-1] for label in alike])
         word = alike[0].rfind(" ", 0, max(head - _CONTEXT + 1, 0)) + 1
-        head = word if 0 < head - word <= 2 * _CONTEXT else head  # from a word on, if one begins near
+        head = word if 0 < head - word <= 2 * _CONTEXT else head  # start at the beginning of a word, if one is near
         for place, label in zip(places, alike, strict=True):
             names[place] = canvas.fit(f"…{label[head : len(label) - tail]}…", _GROUP_NAME)
     if len(set(names)) < len(names):
@@ -222,19 +222,19 @@ def _told_apart(labels: Sequence[str]) -> list[str]:
 
 
 def _shared(labels: Sequence[str]) -> int:
-    """Return how many characters the labels begin with alike."""
+    """Return the length of the beginning that the labels share."""
     return sum(1 for _ in takewhile(lambda chars: len(set(chars)) == 1, zip(*labels, strict=False)))
 
 
 def _side(low: int, high: int | None, threshold: float | None) -> str:
-    """Tell whether a class is above, below or partly below the threshold."""
+    """Return whether a class is above, below or partly below the threshold."""
     if threshold is None or low >= threshold:
         return "above"
     return "below" if high is not None and high < threshold else "partly"
 
 
 def _survivors(summary: Summary) -> dict[int, int]:
-    """Return how many originals are hidden by at least k, for each k that is known exactly."""
+    """Return how many originals at least k avatars hide, for each k for which that is known exactly."""
     known, left = {}, summary.originals
     for one in summary.classes:
         if one.low <= summary.max:
@@ -244,16 +244,16 @@ def _survivors(summary: Summary) -> dict[int, int]:
 
 
 def _at_least(known: Mapping[int, int], needed: int, summary: Summary, threshold: float) -> str:
-    """Return how many reach the threshold, in words, where that is known exactly."""
+    """Return in words how many reach the threshold, or only the threshold if that is not known exactly."""
     if needed in known or needed > summary.max:
         return f"{words.share(known.get(needed, 0), summary.originals)} have at least {needed:,}"
     return f"threshold {words.exact(threshold)}"
 
 
 def _days(dates: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Return where each date stands on the x axis and its label: by the calendar, or numbered where one is no date.
+    """Return each date's position on the x axis and its label: by the calendar, or numbered if one is not a date.
 
-    The label is the month where no month has two runs.
+    The label is the month if no month has two runs.
     """
     try:
         days = [datetime.date.fromisoformat(date) for date in dates]
@@ -265,7 +265,7 @@ def _days(dates: Sequence[str]) -> tuple[list[int], list[str]]:
 
 
 def _dates(days: Sequence[int], dates: Sequence[str], width: float) -> tuple[list[int], list[str]]:
-    """Return the dates that fit under an axis of this many points, the last one always."""
+    """Return the dates that fit under an axis of this many points, always including the last one."""
     gap = 1.2 * canvas.width(dates[-1]) * max(days[-1] - days[0], 1) / width
     chosen: list[int] = []
     for place in reversed(range(len(days))):

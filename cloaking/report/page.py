@@ -1,4 +1,4 @@
-"""Run and its past runs -> report.html, and Summary -> the few figures a notebook shows; both by Jinja, escaped."""
+"""Render report.html from a run and its past runs, and a notebook's figures from a summary; Jinja escapes all text."""
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
@@ -14,11 +14,11 @@ from cloaking.results import PastRun, Run, Summary
 
 COMPONENTS_NAMED = 8
 RULES_SHOWN = 6
-_SHEET = 1020  # CSS pixels that fit on A4 between the margins, less 2 % for other fonts
-_PRINT = (7.5, 12)  # CSS pixels, the smallest and the largest text on paper
-_VALUE = 160  # characters of a setting; longer ones are cut, the command below holds them whole
+_SHEET = 1020  # CSS pixels that fit on A4 between the margins, minus 2 % as a reserve for other fonts
+_PRINT = (7.5, 12)  # CSS pixels, the smallest and the largest text size on paper
+_VALUE = 160  # characters of a setting; longer ones are cut, since the command below shows them in full
 _ROLES = ("originals", "avatars", "link table")
-_TOLD_ELSEWHERE = {
+_SHOWN_ELSEWHERE = {
     "originals",
     "avatars",
     "link",
@@ -81,7 +81,7 @@ def fragment(summary: Summary) -> str:
 
 
 def render(template: str, package: str = __package__, **values: Any) -> str:
-    """Return a template of a package with these values, each text in it escaped; it may include those of this one."""
+    """Return a package's template rendered with these values, escaped; it may include templates of this package."""
     folders = [resources.files(name) for name in dict.fromkeys((package, __package__))]
     environment = jinja2.Environment(
         autoescape=True,
@@ -105,16 +105,16 @@ def _suspect(summary: Summary) -> bool:
 
 
 def _until(run: Run, history: Sequence[PastRun]) -> list[PastRun]:
-    """Return the runs of earlier dates and this one by date; one of the same date is what this one replaces."""
+    """Return the runs of earlier dates and this one, sorted by date; this one replaces a run of the same date."""
     summary = run.summary
     this = PastRun(run.run_date, summary.local_cloaking, summary.quantiles[0.05], summary.quantiles[0.95], run.verdict)
     return [*sorted((past for past in history if past.run_date < run.run_date), key=lambda past: past.run_date), this]
 
 
 def _print_size(run: Run, drawn: Sequence[charts.Chart], settings: Sequence[tuple[str, str]], command: str) -> float:
-    """Return the size of the text, in CSS pixels, with which the page fills one sheet of A4 and no more.
+    """Return the size of the text, in CSS pixels, at which the page just fills one sheet of A4.
 
-    Charts take the width of their column whatever the size, all else grows with it; heights as measured in a browser.
+    Charts are as wide as their column at any text size; all else grows with it. Heights were measured in a browser.
     """
     names = [ref for ref, _ in run.inputs]
     names += [", ".join(run.summary.components[:COMPONENTS_NAMED]), ", ".join(run.link_columns), run.strategy]
@@ -123,7 +123,7 @@ def _print_size(run: Run, drawn: Sequence[charts.Chart], settings: Sequence[tupl
     height += 1.2 * min(len(run.gates), RULES_SHOWN + 1)
     height += sum(1.1 + 1.15 * _lines(words.warning(one) + one.message, 112) for one in run.summary.warnings)
     rows = max(chart.height for chart in drawn[:2]) + (max(chart.height for chart in drawn[2:]) if drawn[3:] else 0)
-    if len(drawn) == 3:  # the third stands beside the text on the metric, which is higher
+    if len(drawn) == 3:  # the third is beside the text on the metric, which is taller
         height += 8
     return round(min(max((_SHEET - 0.8 * rows) / height, _PRINT[0]), _PRINT[1]), 2)
 
@@ -137,11 +137,11 @@ def _roles(inputs: int) -> list[str]:
 
 
 def _settings(parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the settings that the page does not tell elsewhere, each value short enough for a line or two."""
+    """Return the settings that the page does not show elsewhere, each value short enough for a line or two."""
     return [
         (key, words.shorten(", ".join(map(str, value)) if _is_list(value) else _plain(value), _VALUE))
         for key, value in parameters.items()
-        if key not in _TOLD_ELSEWHERE and value is not None and value is not False and value not in ((), [])
+        if key not in _SHOWN_ELSEWHERE and value is not None and value is not False and value not in ((), [])
     ]
 
 

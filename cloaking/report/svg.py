@@ -1,4 +1,4 @@
-"""Matplotlib figure -> inline SVG: the page's colours, text that stays text, ids of its own, always the same bytes."""
+"""Convert a matplotlib figure to reproducible inline SVG, with the page's colours, text kept as text and unique ids."""
 
 import hashlib
 import io
@@ -9,21 +9,21 @@ from xml.etree import ElementTree
 import matplotlib
 from matplotlib.figure import Figure
 
-# Figures are drawn in these colours; in the page each is a CSS variable, with the colour where there is none.
+# Figures are drawn in these colours; in the page each becomes a CSS variable, with the colour as its fallback.
 INK, BAR, LOW = "#1b2430", "#2f6fb1", "#c2410c"
 _PAINT = {INK: "currentColor", BAR: f"var(--bar, {BAR})", LOW: f"var(--low, {LOW})"}
 
-_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # None leaves each out
+_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))  # None omits the entry
 _NOT_STYLE = {"backend", "backend_fallback", "interactive", "toolbar", "timezone"}
-# The machine's matplotlibrc must not show in a report, so all is reset; the font is the one matplotlib brings.
+# The machine's matplotlibrc must not affect a report, so all settings are reset; the font comes with matplotlib.
 RC = {
     **{key: value for key, value in matplotlib.rcParamsDefault.items() if key not in _NOT_STYLE},
     "font.family": "DejaVu Sans",
     "svg.fonttype": "none",
     "svg.hashsalt": "cloaking",
 }
-# Control characters but for tab and line feed, what turns the direction of writing, and halves of UTF-16 pairs.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Control characters except tab and line feed, marks that turn the writing direction, and halves of UTF-16 pairs.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 
 
@@ -31,12 +31,12 @@ def inline(figure: Figure, name: str, title: str, description: str, texts: Mappi
     """Return a figure as an SVG element for an HTML page.
 
     Args:
-        figure: drawn in INK, BAR and LOW, one unit a point.
-        name: starts every id, so it must be the page's only one.
-        title: the name that a screen reader gives.
+        figure: drawn in INK, BAR and LOW, one unit per point.
+        name: the prefix of every id, so it must be unique in the page.
+        title: the name that a screen reader reads.
         description: what the chart shows, in words.
-        texts: what takes the place of a drawn text that equals a key. Words of a user's go in here, so that matplotlib
-            never meets them: neither its mathematics nor a character that its font lacks.
+        texts: replacements for the drawn texts that equal a key. Users' texts are inserted in this way, because
+            matplotlib would parse mathematics in them, and its font may lack a character.
     """
     file = io.StringIO()
     with matplotlib.rc_context(RC):
@@ -44,7 +44,7 @@ def inline(figure: Figure, name: str, title: str, description: str, texts: Mappi
     drawn = ElementTree.fromstring(file.getvalue())
     view = drawn.attrib["viewBox"]
 
-    # Readers of two reports in one document (a notebook) must still meet each id once.
+    # Two reports in one document (a notebook) must not have an id in common.
     digest = hashlib.sha256(repr((file.getvalue(), title, description, texts)).encode()).hexdigest()[:8]
     prefix = f"{name}-{digest}"
     svg = ElementTree.Element(
@@ -68,8 +68,8 @@ def inline(figure: Figure, name: str, title: str, description: str, texts: Mappi
 
 
 def printable(text: str) -> str:
-    """Return the text with a sign in place of every character that steers instead of showing."""
-    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+    """Return the text with a replacement character for every control character."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _copy(
@@ -79,7 +79,7 @@ def _copy(
     referenced: set[str],
     texts: Mapping[str, str],
 ) -> None:
-    """Append what shows of a node to the parent: no metadata, style sheet, bare group or id that nothing points to."""
+    """Append the visible part of a node to the parent: no metadata, style sheet, bare group or unreferenced id."""
     tag = node.tag.rpartition("}")[2]
     if tag in ("metadata", "style"):
         return
@@ -114,13 +114,13 @@ def _copy(
 
 
 def _style(style: str) -> str:
-    """Return a style with the page's colours and the page's font."""
+    """Return a style with the page's colours and without a font, so that the page's font applies."""
     for drawn, painted in _PAINT.items():
         style = style.replace(drawn, painted)
     rules = []
     for rule in style.split("; "):
         key, _, value = rule.partition(": ")
-        if key == "font":  # one rule for all, before matplotlib 3.10 or so
+        if key == "font":  # one rule for size, weight and family, before about matplotlib 3.10
             size = re.search(r"[\d.]+px", value)
             rules += [f"font-size: {size[0]}"] if size else []
             rules += ["font-weight: 700"] if re.search(r"\b(700|bold)\b", value) else []

@@ -1,4 +1,4 @@
-"""Figures -> the words of the page: numbers, rates, dates, rules and sentences that stay right under ties."""
+"""Write figures as text for the page: numbers, rates, dates, rules and sentences that stay right under ties."""
 
 import datetime
 import math
@@ -30,7 +30,7 @@ _WARNINGS = {
     "far_from_origin": "The coordinates are not centred, so that distances are compared too coarsely.",
 }
 _MOST_SERIOUS = tuple(_WARNINGS)
-_INTERVAL_LEVEL = 0.9  # an interval with less than this confidence says too little to be shown
+_INTERVAL_LEVEL = 0.9  # an interval with less confidence than this is not worth showing
 
 
 def number(value: float) -> str:
@@ -44,7 +44,7 @@ def exact(value: float) -> str:
 
 
 def rate(value: float) -> str:
-    """Return a percentage with one decimal; only none and all are written as 0.0 and 100.0."""
+    """Return a percentage with one decimal; 0.0 and 100.0 are written only for exactly none and all."""
     if 0 < value < 0.05:
         return f"<{NBSP}0.1{NBSP}%"
     if 99.95 <= value < 100:
@@ -58,7 +58,7 @@ def share(part: int, whole: int) -> str:
 
 
 def date(iso: str) -> str:
-    """Return an ISO date as `1 December 2026`, anything else as it is."""
+    """Return an ISO date as `1 December 2026`, and anything else unchanged."""
     try:
         day = datetime.date.fromisoformat(iso)
     except ValueError:
@@ -68,7 +68,7 @@ def date(iso: str) -> str:
 
 
 def shorten(text: str, length: int) -> str:
-    """Return a text of at most this many characters, its middle left out where it is longer."""
+    """Return a text of at most this many characters, without its middle if it is longer."""
     if len(text) <= length:
         return text
     head = (length - 1) * 2 // 3
@@ -76,19 +76,19 @@ def shorten(text: str, length: int) -> str:
 
 
 def metric(gate: Gate) -> str:
-    """Return what the page calls a rule's metric, and the group that it is about."""
+    """Return the page's name for a rule's metric, with the group that the rule is about."""
     share = quantile_share(gate.metric)
     called = _METRICS.get(gate.metric, gate.metric) if share is None else f"{exact(100 * share)}{NBSP}% quantile"
     return called if gate.group is None else f"{called}, group {gate.group}"
 
 
 def rule(gate: Gate) -> str:
-    """Return a rule as `at least 5`, the threshold in full."""
+    """Return a rule as `at least 5`, with the threshold in full."""
     return f"{_OPERATORS.get(gate.operator, gate.operator)} {exact(gate.threshold)}{_unit(gate)}"
 
 
 def measured(gate: Gate) -> str:
-    """Return a rule's value with as many decimals as it takes to cross neither the threshold nor 0 or 100 %."""
+    """Return a rule's value with enough decimals that rounding crosses neither the threshold nor 0 or 100 %."""
     ends = (gate.threshold, math.nextafter(0, 1), 100) if _unit(gate) else (gate.threshold,)
     for digits in range(1, 17):
         text = f"{gate.value:.{digits}f}"
@@ -100,7 +100,7 @@ def measured(gate: Gate) -> str:
 
 
 def figure(metric: str, value: float, gates: Sequence[Gate] = (), group: str | None = None) -> str:
-    """Return a figure, rounded, but as `measured` where a rule is on it, so that it never contradicts the verdict."""
+    """Return a rounded figure, or one as `measured` if a rule is on it, so that it never contradicts the verdict."""
     gate = next((gate for gate in gates if (gate.metric, gate.group) == (metric, group)), None)
     if gate is not None:
         return measured(gate)
@@ -129,13 +129,13 @@ def opened(message: str) -> str:
 
 
 def by_weight(notices: Sequence[Notice]) -> list[Notice]:
-    """Return the warnings, those first that take the meaning from the figures."""
+    """Return the warnings, those that make the figures meaningless first."""
     weight = {code: place for place, code in enumerate(_MOST_SERIOUS)}
     return sorted(notices, key=lambda notice: weight.get(notice.code, len(weight)))
 
 
 def interval(summary: Summary) -> str:
-    """Return the confidence interval of the median, or that there is none."""
+    """Return the confidence interval of the median as text, or a remark that there is none."""
     one = summary.interval
     if one is None or not has_interval(summary):
         return "too few for an interval"
@@ -144,12 +144,12 @@ def interval(summary: Summary) -> str:
 
 
 def has_interval(summary: Summary) -> bool:
-    """Tell whether there is a confidence interval that says something."""
+    """Return whether there is a confidence interval worth showing."""
     return summary.interval is not None and summary.interval.level >= _INTERVAL_LEVEL
 
 
 def ties(summary: Summary, gates: Sequence[Gate] = ()) -> tuple[str, ...]:
-    """Return what ties do to the hidden rate: its two bounds where they can be told from it, or a rule is on one."""
+    """Return what ties do to the hidden rate: its two bounds if they look different from it or a rule is on one."""
     bounds = {"hidden_rate_ties_expose": "if ties expose", "hidden_rate_ties_hide": "if ties hide"}
     values = {bound: summary.value(bound) for bound in bounds}
     if len(set(values.values())) == 1:
@@ -161,7 +161,7 @@ def ties(summary: Summary, gates: Sequence[Gate] = ()) -> tuple[str, ...]:
 
 
 def attacker(summary: Summary, gates: Sequence[Gate] = ()) -> str:
-    """Return how often the attacker is right: what the hidden rate, as written, leaves of 100."""
+    """Return how often the attacker is right: 100 minus the hidden rate as it is written."""
     right = 100 - summary.hidden_rate
     if right < 0.05 or right > 99.95:
         return rate(right)
@@ -170,7 +170,7 @@ def attacker(summary: Summary, gates: Sequence[Gate] = ()) -> str:
 
 
 def median_sentence(summary: Summary) -> str:
-    """Return what the median says; at least half of the counts are at or above it, and counts are whole numbers."""
+    """Return a sentence on the median; at least half of the counts reach it, and counts are whole numbers."""
     others = math.ceil(summary.local_cloaking)
     if summary.originals == 1:
         subject, own = "For the only original", "it"
@@ -183,7 +183,7 @@ def median_sentence(summary: Summary) -> str:
 
 
 def attacker_sentence(summary: Summary, gates: Sequence[Gate] = ()) -> str:
-    """Return what the hidden rate says, right under ties too."""
+    """Return a sentence on the hidden rate that is right under ties too."""
     picks = "to its nearest avatar, picking at random among equals, would be right"
     if summary.originals == 1:
         return f"An attacker who links it {picks} with a chance of {attacker(summary, gates)}."
