@@ -1,7 +1,7 @@
-"""Avatars, originals and own avatars enter; counts and figures leave, by the definition and nothing else.
+"""Count closer and tied avatars and compute the figures by the definition, as the reference of the tests.
 
 Slow on purpose: a double loop over Python floats, where every operation rounds once and in the order it is written,
-and the same loop over fractions, where nothing rounds. Nothing here may import the package under test.
+and the same loop over fractions, where nothing rounds. This module must not import the package under test.
 """
 
 import math
@@ -21,7 +21,7 @@ LARGEST_UNSCALED = math.ldexp(1.0, 400)
 
 
 class Bounds(NamedTuple):
-    """What one original and its own avatar decide before any other avatar is looked at."""
+    """The bounds that an original and its own avatar set for all other avatars."""
 
     exponent: int
     original: Sequence[float]
@@ -41,9 +41,9 @@ class Figures(NamedTuple):
 def count(
     avatars: npt.ArrayLike, originals: npt.ArrayLike, own: npt.ArrayLike, tie_tolerance: float = 1e-12
 ) -> tuple[Counts, Counts]:
-    """How many avatars (m, ncp) are nearer to each original (n, ncp) than its own (n, ncp), how many no farther: (n,).
+    """Count the avatars (m, ncp) nearer to each original (n, ncp) than its own (n, ncp), and those no farther: both (n,).
 
-    Ties are within; so is the own avatar where it is among the avatars.
+    Ties count as within, and so does the own avatar if it is among the avatars.
     """
     closer, within = [], []
     avatar_rows = _floats(avatars)
@@ -60,9 +60,9 @@ def cloaking(
     own_rows: Iterable[int] | None = None,
     tie_tolerance: float = 1e-12,
 ) -> tuple[Counts, Counts, Counts]:
-    """Closer, tied and cloaking of each original, counted over the avatars other than its own: (n,) each.
+    """Return closer, tied and cloaking of each original, counted over the avatars other than its own: (n,) each.
 
-    `own_rows` holds the row of each original's own avatar; without it, row i of both belong together.
+    `own_rows` holds the row of each original's own avatar; without it, row i of avatars belongs to row i of originals.
     """
     avatar_rows, original_rows = _floats(avatars), _floats(originals)
     links = range(len(avatar_rows)) if own_rows is None else [int(row) for row in own_rows]
@@ -81,7 +81,7 @@ def exact_count(
     originals: Iterable[Iterable[float | Fraction]],
     own: Iterable[Iterable[float | Fraction]],
 ) -> tuple[Counts, Counts]:
-    """The same two counts in exact arithmetic, where a tie is an equal distance and nothing else.
+    """Return the counts of `count` in exact arithmetic, where only equal distances are ties.
 
     It agrees with `count` wherever no two unequal distances lie within the tolerance of each other, as on grids.
     """
@@ -96,7 +96,7 @@ def exact_count(
 
 
 def figures(closer: Iterable[int], tied: Iterable[int]) -> Figures:
-    """Local Cloaking and the three rates of the counts, exact until the last step."""
+    """Return Local Cloaking and the three rates of the counts, exact until the last step."""
     pairs = [(int(c), int(t)) for c, t in zip(closer, tied, strict=True)]
     n = len(pairs)
     found = sum((Fraction(1, 1 + t) for c, t in pairs if c == 0), Fraction(0))
@@ -109,9 +109,9 @@ def figures(closer: Iterable[int], tied: Iterable[int]) -> Figures:
 
 
 def quantile(counts: Iterable[int], p: float | str) -> float:
-    """The p-quantile of the counts by linear interpolation between the two ranks around (n - 1) p.
+    """Return the p-quantile of the counts by linear interpolation between the two ranks around (n - 1) p.
 
-    `p` is taken as the decimal it is written as: 0.05 is 1/20.
+    `p` is read as the decimal that is written: 0.05 is 1/20.
     """
     ordered = sorted(int(c) for c in counts)
     position = Fraction(str(p)) * (len(ordered) - 1)
@@ -121,7 +121,7 @@ def quantile(counts: Iterable[int], p: float | str) -> float:
 
 
 def bounds(original: Sequence[float], own: Sequence[float], tie_tolerance: float = 1e-12) -> Bounds:
-    """The scaling exponent of an original, the original scaled, and the squared distances that decide."""
+    """Return the scaling exponent of an original, the scaled original, and the squared distances that decide."""
     exponent = _exponent(original, own)
     x, y = _scaled(original, exponent), _scaled(own, exponent)
     s = _squared_distance(x, y)
@@ -154,7 +154,7 @@ def _scaled(row: Sequence[float], exponent: int) -> Sequence[float]:
 
 
 def _times_power_of_two(value: float, power: int) -> float:
-    """`value` times 2^`power`, rounded once, although 2^`power` itself may not be a float; infinite where too large."""
+    """Return value * 2^power, rounded once, although 2^power itself may not be a float; infinite if too large."""
     try:
         return math.ldexp(value, power)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Runs to draw pages of: figures made from counts in plain Python, by the definitions of the metric."""
+"""Build example runs to draw pages of, with figures computed in plain Python by the definitions of the metric."""
 
 import csv
 import math
@@ -15,7 +15,7 @@ MANY_TIES = Notice("many_ties", "612 of 1,000 originals have avatars exactly as 
 
 
 def summary_of(closer, tied, avatars=None, components=AMONG, **more):
-    """Return the figures of counts, one per original."""
+    """Return the summary of closer and tied counts, one of each per original."""
     counts = sorted(a + b for a, b in zip(closer, tied, strict=True))
     n = len(counts)
     caught = sum(1 / (1 + ties) for near, ties in zip(closer, tied, strict=True) if near == 0)
@@ -58,12 +58,12 @@ def spread(median, n=1000, width=1.1, exposed=0.01):
 
 
 def untied(closer, **more):
-    """Return the figures of counts without a tie."""
+    """Return the summary of closer counts without ties."""
     return summary_of(closer, [0] * len(closer), **more)
 
 
 def run_of(summary, name="patients", gates=(), **more):
-    """Return a run of a summary."""
+    """Return a run with this summary."""
     facts = {
         "run_id": "6f1c2a9e4b7d4c0d9a53e0f1b2c3d4e5",
         "name": name,
@@ -96,7 +96,7 @@ def run_of(summary, name="patients", gates=(), **more):
 
 
 def twelve_runs():
-    """Return a year of runs, one of which failed; the last is the month before the example's."""
+    """Return a year of runs, one of which failed; the last is one month before the example run."""
     medians = (14, 13, 15, 14, 12, 11, 9, 4, 12, 13, 13, 14)
     dates = [f"2025-{month:02}-01" for month in (12,)] + [f"2026-{month:02}-01" for month in range(1, 12)]
     return [
@@ -106,24 +106,24 @@ def twelve_runs():
 
 
 def grouped(labels, median=11):
-    """Return figures with a group per label, their medians apart."""
+    """Return a summary with one group per label, each with another median."""
     groups = {label: untied(spread(3 + place * 2.7, n=200)) for place, label in enumerate(labels)}
     return untied(spread(median), groups=groups)
 
 
 def passing():
-    """A run that meets its rule, with groups."""
+    """Return a run with groups that meets its rules."""
     summary = grouped(["west", "south", "east", "north", "(other)"], median=14)
     return run_of(summary, gates=[("local_cloaking", 5), ("hidden_rate", 90)], parameters={"group_by": "region"})
 
 
 def failing():
-    """A run that misses one of its two rules."""
+    """Return a run that misses one of its two rules."""
     return run_of(untied(spread(4, exposed=0.06)), gates=[("local_cloaking", 6), ("hidden_rate", 90)])
 
 
 def doubtful():
-    """A run without a gate, with ties, and with avatars linked to the wrong originals."""
+    """Return a run without a gate, with ties, and with avatars linked to the wrong originals."""
     closer = [place % 700 if place % 3 else 0 for place in range(1000)]
     tied = [3 if place % 5 else 0 for place in range(1000)]
     return run_of(summary_of(closer, tied, warnings=(MANY_TIES, LINK_SUSPECT)))
@@ -133,7 +133,7 @@ HOSTILE = "</title><script>alert(1)</script>\"'&<b>"
 
 
 def hostile():
-    """A run whose every name attacks the page, and is long."""
+    """Return a run whose names are long and try to break the page."""
     labels = [
         HOSTILE,
         "$\\frac{1}{0}$",
@@ -169,17 +169,17 @@ def hostile():
 
 
 def one_original():
-    """A run over a single original."""
+    """Return a run over a single original."""
     return run_of(untied([0], avatars=1, components=("x",)))
 
 
 def thirty_groups():
-    """A run with more groups than the page draws."""
+    """Return a run with more groups than the page draws."""
     return run_of(grouped([f"region {n:02}" for n in range(30)]), parameters={"group_by": "region"})
 
 
 def wine():
-    """The sample's figures, from the counts that lie beside its tables."""
+    """Return the sample's summary, from the file of counts next to its tables."""
     with (DATA / "wine_counts.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return summary_of([int(row["closer"]) for row in rows], [int(row["tied"]) for row in rows])
