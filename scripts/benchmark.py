@@ -1,13 +1,14 @@
-"""Names of a benchmark enter; its table leaves, as ratios in one run.
+"""Compare the kernel, or whole jobs, with alternatives, and print a table of ratios that were measured in one run.
 
+Usage:
     python scripts/benchmark.py kernel            the table of the README: about half an hour
     python scripts/benchmark.py kernel --quick    a tenth of the rows: some minutes
     python scripts/benchmark.py job               whole jobs, see benchmark_job.py
 
-Each contender runs in a process of its own with one thread, builds its index and counts, once to warm up on a few rows
-and then several times; the table has the medians. Seconds are of the processor (user and system): other processes on
-the machine disturb them less than those of the clock. Peers answer the question that comes nearest to the kernel's, the
-number of avatars in the ball up to the own one, and their counts are compared with the kernel's, row by row.
+Each contender runs in its own process with one thread: it builds its index and counts, once on a few rows to warm up
+and then several times; the table shows medians. Seconds are processor time (user and system), which other processes on
+the machine disturb less than elapsed time. Peers answer the question nearest to the kernel's, the number of avatars in
+the ball that reaches to the own avatar, and their counts are compared with the kernel's row by row.
 """
 
 import argparse
@@ -36,16 +37,16 @@ SEED = 20230310  # any
 K = 20
 CLUSTERS = 30
 REPEATS = 3
-LONG = 30  # seconds: what takes longer runs once
-LIMIT = 900  # seconds of the clock after which a contender is stopped and the ratio is a lower bound
-FAISS_ROWS = 20_000  # faiss takes one radius a call: more rows would only take longer
+LONG = 30  # seconds: a contender that takes longer runs once
+LIMIT = 900  # seconds of elapsed time after which a contender is stopped and the ratio is a lower bound
+FAISS_ROWS = 20_000  # faiss takes one radius per call: more rows would only take longer
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB")}
-# What a machine may set for another BLAS than numpy's own; with it, numpy's would run with the wrong kernels.
+# A machine may set these for another BLAS than numpy's own; numpy's BLAS would then run with the wrong kernels.
 OVERRIDES = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 
 
 class Case(NamedTuple):
-    """Rows of originals and as many avatars, in what they differ from the plain case, and the ratio to reach."""
+    """A number of originals and as many avatars, how they differ from the plain case, and the ratio to reach."""
 
     rows: int
     components: int
@@ -70,7 +71,7 @@ CASES = [
 
 
 def kernel(avatars: Floats, originals: Floats, own: Floats) -> npt.NDArray[np.int64]:
-    """The kernel's `within`."""
+    """Return the kernel's `within`."""
     sys.path.insert(0, str(ROOT))
     from cloaking.kernel.index import AvatarIndex
 
@@ -82,7 +83,7 @@ def _radius(originals: Floats, own: Floats) -> Floats:
 
 
 def scipy_tree(leafsize: int) -> Callable[[Floats, Floats, Floats], Any]:
-    """The counts of scipy's cKDTree with this leaf size."""
+    """Return a function that counts with scipy's cKDTree of this leaf size."""
 
     def count(avatars: Floats, originals: Floats, own: Floats) -> Any:
         from scipy.spatial import cKDTree
@@ -94,14 +95,14 @@ def scipy_tree(leafsize: int) -> Callable[[Floats, Floats, Floats], Any]:
 
 
 def sklearn_tree(avatars: Floats, originals: Floats, own: Floats) -> Any:
-    """The counts of scikit-learn's KDTree."""
+    """Return the counts of scikit-learn's KDTree."""
     from sklearn.neighbors import KDTree
 
     return KDTree(avatars).query_radius(originals, _radius(originals, own), count_only=True)
 
 
 def faiss_flat(avatars: Floats, originals: Floats, own: Floats) -> Any:
-    """The counts of faiss's flat index, in float32, a call per original."""
+    """Return the counts of faiss's flat index, in float32, with one call per original."""
     import faiss
 
     faiss.omp_set_num_threads(1)
@@ -123,7 +124,7 @@ CONTENDERS = {
 
 
 class Result(NamedTuple):
-    """A contender's seconds, its process's peak memory in MiB and its counts; seconds None where it was stopped."""
+    """A contender's seconds, its process's peak memory in MiB and its counts; seconds is None if it was stopped."""
 
     seconds: float | None
     memory: float
@@ -143,7 +144,7 @@ def run(contender: str, data: Path, repeats: int) -> Result:
 
 
 def contender(name: str, data: Path, repeats: int) -> None:
-    """Inside the fresh process: time the contender and print its seconds and the peak memory of the first run."""
+    """Time the contender, inside the fresh process, and print its seconds and the peak memory of the first run."""
     with np.load(data) as arrays:
         avatars, originals, own = (arrays[array] for array in ("avatars", "originals", "own"))
     count = CONTENDERS[name]
@@ -160,21 +161,21 @@ def contender(name: str, data: Path, repeats: int) -> None:
 
 
 def _peak_memory() -> float:
-    """The most memory that this process has held, in MiB."""
+    """Return the most memory that this process has held, in MiB."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
     except OSError:
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # bytes, where there is no /proc
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # in bytes on systems without /proc
 
 
 # -------------------------------------------------------------------------------------------------------------- data
 
 
 def make(case: Case, path: Path) -> None:
-    """Write a case's avatars, originals and own avatars: originals in clusters of falling variance, avatars of them."""
+    """Write a case's avatars, originals and own avatars; the originals are in clusters of falling variance."""
     from make_sample import avatars
 
     rng = np.random.default_rng(SEED)
@@ -195,7 +196,7 @@ def make(case: Case, path: Path) -> None:
 
 
 def kernel_table(quick: bool, repeats: int) -> None:
-    """Print the kernel's table, a line as soon as it is measured."""
+    """Print the kernel's table, each line as soon as it is measured."""
     peers = [name for name in CONTENDERS if name not in ("kernel", "faiss")]
     print(_machine(f"one thread; processor seconds, index included; ratio to the fastest of {', '.join(peers)}"))
     heads = ["rows", "components", "data", "kernel s", *(f"{name} s" for name in peers)]
@@ -254,7 +255,7 @@ def main(argv: list[str] | None = None) -> int:
     job = commands.add_parser("job", help="whole jobs, beside the floor and beside what one would write without us")
     job.add_argument("--rows", type=int, nargs="+", default=[20_000, 1_000_000, 10_000_000])
     job.add_argument("--repeats", type=int, default=1, help="runs per contender (default: 1)")
-    one = commands.add_parser("contender")  # of this script, for this script
+    one = commands.add_parser("contender")  # internal: started by `run`
     one.add_argument("name", choices=CONTENDERS)
     one.add_argument("data", type=Path)
     one.add_argument("repeats", type=int)

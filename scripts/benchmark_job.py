@@ -1,8 +1,8 @@
-"""Rows enter; the table of whole jobs leaves: ours beside the floor and beside what one would write without us.
+"""Compare whole jobs with a floor and with what one would write without this package, and print the table.
 
 The floor reads both tables, joins them on the id and writes the join: the least that any such job must do. Each
-contender is a process of its own, its start and Spark's included, on the same Parquet files and two cores. Where the
-time of our jobs goes is read from Spark's event log.
+contender is a separate process, measured with its start and Spark's, on the same Parquet files and two cores. Spark's
+event log shows where the time of our jobs goes.
 """
 
 import json
@@ -24,7 +24,7 @@ from cloaking.sweep.simulate import nearest_others, simulate
 ROOT = Path(__file__).resolve().parents[1]
 NCP, K, CLUSTERS, SEED = 5, 20, 30, 20230310
 FILE_ROWS = 1_000_000
-CROSS_JOIN_ROWS = 20_000  # a cross join of more never ends
+CROSS_JOIN_ROWS = 20_000  # a cross join of more rows takes too long
 SPARK = {
     "spark.master": "local[2]",
     "spark.driver.memory": "8g",
@@ -68,7 +68,7 @@ print(np.median(tree.query_ball_point(x, radius, return_length=True, workers=2) 
 
 
 class Result(NamedTuple):
-    """What one process took: seconds of the clock, peak MiB of its Python driver and of a worker, seconds by phase."""
+    """The cost of one process: elapsed seconds, peak MiB of its Python driver and of a worker, seconds by phase."""
 
     seconds: float
     driver: float
@@ -77,7 +77,7 @@ class Result(NamedTuple):
 
 
 def job_table(rows: list[int], repeats: int) -> None:
-    """Print a line per number of rows and contender, as soon as it is measured, then where the time of ours went."""
+    """Print a line per number of rows and contender as soon as it is measured, then the phases of our jobs."""
     print("| rows | contender | seconds | of the floor | Python driver, MiB | largest Python worker, MiB |")
     print("|---|---|---|---|---|---|")
     phases: dict[tuple[int, str], dict[str, float]] = {}
@@ -111,7 +111,7 @@ def job_table(rows: list[int], repeats: int) -> None:
 
 
 def contenders(folder: Path, rows: int) -> dict[str, list[str]]:
-    """Return the commands, the floor first."""
+    """Return the contenders' commands, the floor first."""
     ours = [sys.executable, str(ROOT / "jobs" / "local_cloaking.py"), *CONF, f"--output={folder}/report"]
     ours += [f"--conf=spark.eventLog.{key}={value}" for key, value in EVENTS.items()]
     ours += [f"--originals=parquet:{folder}/originals", f"--conf=spark.eventLog.dir={folder}/events"]
@@ -130,7 +130,7 @@ def contenders(folder: Path, rows: int) -> dict[str, list[str]]:
 
 
 def make(folder: Path, rows: int) -> None:
-    """Write originals in clusters of falling variance, and avatars of them by the published method, in two orders."""
+    """Write originals in clusters of falling variance, and their avatars, linked correctly and linked at random."""
     rng = np.random.default_rng(SEED)
     spread = 1 / np.sqrt(np.arange(1, NCP + 1))
     centres = 3 * spread * rng.normal(size=(CLUSTERS, NCP))
@@ -153,7 +153,7 @@ def make(folder: Path, rows: int) -> None:
 
 
 def run(command: list[str], folder: Path) -> Result:
-    """Run one contender to its end, and watch the memory of its Python processes."""
+    """Run one contender to its end, and record the peak memory of its Python processes."""
     environment = os.environ | {
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
@@ -177,7 +177,7 @@ def run(command: list[str], folder: Path) -> Result:
 
 
 def phases(log: Path, started: float, seconds: float) -> dict[str, float]:
-    """Return the seconds of a job by phase, from its event log: those of Spark's stages, and what lies between them."""
+    """Return the seconds of a job by phase, from its event log: Spark's stages, and the time between them."""
     spans: dict[str, list[tuple[float, float]]] = {}
     application = first_python = 0.0
     for line in log.read_text().splitlines():
@@ -208,7 +208,7 @@ _CALLED_FROM = {"checks.py": "checks", "counting.py": "avatars to the driver", "
 
 
 def _phase(stage: dict[str, Any]) -> str:
-    """Name the phase of a stage by the module that asked for it and by what it does."""
+    """Return the phase of a stage, known by the module that started it and by its operations."""
     for module, phase in _CALLED_FROM.items():
         if f"/{module}:" in stage["Stage Name"]:
             return phase
@@ -221,7 +221,7 @@ def _phase(stage: dict[str, Any]) -> str:
 
 
 def _watch(process: "subprocess.Popen[bytes]", peaks: dict[bool, float]) -> None:
-    """Keep the most memory, in MiB, that the driver (True) and any other Python process of its session have held."""
+    """Record the peak memory, in MiB, of the driver (True) and of any other Python process of its session (False)."""
     while process.poll() is None:
         for status in Path("/proc").glob("[0-9]*/status"):
             try:

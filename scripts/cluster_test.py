@@ -1,8 +1,8 @@
-"""A standalone cluster on loopback, in which a worker, then a Python worker is killed and one frozen while tasks count.
+"""Test that counts stay the same on a standalone cluster where an executor or a Python worker dies or one freezes.
 
 The main job counts 200,000 originals by spark-submit with the packed zip; its counts must equal those of a local run.
-What is frozen never ends by itself: there Spark speculates, that is, starts the task once more elsewhere.
-A task that counts is known by the index of the avatars that its Python worker has mapped into memory.
+A frozen worker never ends by itself: in that case Spark speculates, that is, it starts the task once more elsewhere.
+A task that is counting is recognised by the index of the avatars that its Python worker has mapped into memory.
 """
 
 import json
@@ -31,7 +31,7 @@ SECONDS = 300  # the longest that anything here may take
 
 
 def main() -> int:
-    """Run all jobs and print what was lost; return 1 where a count differs, or where nothing was lost or speculated."""
+    """Run all jobs and print what was lost; return 1 if a count differs, or if nothing was lost or speculated."""
     with tempfile.TemporaryDirectory(prefix="cloaking-cluster-") as name:
         folder = Path(name)
         make_tables(folder)
@@ -66,7 +66,7 @@ def make_tables(folder: Path) -> None:
 
 
 def job(folder: Path, name: str) -> list[str]:
-    """Return the main job's arguments; its counts go to a table called by the name."""
+    """Return the main job's arguments; its counts go to a table named after `name`."""
     tables = [f"--{side}=parquet:{folder}/{side}.parquet" for side in ("originals", "avatars")]
     outputs = [f"--counts=parquet:{folder}/{name}-counts", f"--output={folder}/{name}-report"]
     return [*tables, *outputs, "--strategy=broadcast", f"--tasks={TASKS}"]
@@ -79,13 +79,13 @@ def counts(folder: Path, name: str) -> pd.DataFrame:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[dict[str, str]]:
-    """Start a master and two workers; give the environment for what is submitted to them."""
+    """Start a master and two workers; yield the environment for jobs submitted to them."""
     (folder / "events").mkdir(parents=True)
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(SPARK_HOME)}
     environment |= {"SPARK_CONF_DIR": str(ROOT / "conf"), "SPARK_NO_DAEMONIZE": "1"}
     deploy = "org.apache.spark.deploy"
     commands = {"127.0.0.1": [f"{deploy}.master.Master", "--port", "7177", "--webui-port", "8177"]}
-    for number in (2, 3):  # hosts of their own: on the host of its first attempt no task is speculated about
+    for number in (2, 3):  # separate hosts: Spark never speculates on the host of the first attempt
         size = ["--cores", "1", "--memory", "1500M", "--webui-port", f"818{number}"]
         worker = [f"{deploy}.worker.Worker", *size, "--work-dir", str(folder / f"w{number}"), MASTER]
         commands[f"127.0.0.{number}"] = worker
@@ -101,7 +101,7 @@ def cluster(folder: Path) -> Iterator[dict[str, str]]:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it started."""
+    """Kill a process and all that it started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -110,7 +110,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def submit(
     folder: Path, name: str, environment: dict[str, str], hit: Callable[[int], None], further: dict[str, str]
 ) -> None:
-    """Submit the main job from another working directory, hit a task that counts, and wait for the end."""
+    """Submit the main job from another working directory, hit a task that is counting, and wait for the end."""
     package = next((ROOT / "dist").glob("cloaking-*.zip"))
     events = {
         "enabled": "true",
@@ -136,11 +136,11 @@ def submit(
 
 
 def wait_for_counting(process: subprocess.Popen[bytes]) -> int:
-    """Return the process id of a Python worker that counts."""
+    """Return the process id of a Python worker that is counting."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         for maps in Path("/proc").glob("[0-9]*/maps"):
-            with suppress(OSError, LookupError):  # gone already, or of another Spark on this machine
+            with suppress(OSError, LookupError):  # already gone, or part of another Spark on this machine
                 if "/avatars-" in maps.read_text() and ancestor(int(maps.parent.name), EXECUTOR):
                     return int(maps.parent.name)
         time.sleep(0.02)
@@ -148,12 +148,12 @@ def wait_for_counting(process: subprocess.Popen[bytes]) -> int:
 
 
 def kill_python_worker(counting: int) -> None:
-    """Kill the Python process that counts."""
+    """Kill the Python process that is counting."""
     os.kill(counting, signal.SIGKILL)
 
 
 def freeze_python_worker(counting: int) -> None:
-    """Stop the Python process that counts, without ending it."""
+    """Stop the Python process that is counting, without ending it."""
     os.kill(counting, signal.SIGSTOP)
 
 
@@ -166,7 +166,7 @@ def kill_executor(counting: int) -> None:
 
 
 def ancestor(process: int, named: str) -> int:
-    """Return the nearest ancestor whose command line holds the name."""
+    """Return the nearest ancestor whose command line contains the name."""
     while process > 1:
         status = Path(f"/proc/{process}/status").read_text()
         process = int(status.partition("PPid:")[2].split()[0])
@@ -176,7 +176,7 @@ def ancestor(process: int, named: str) -> int:
 
 
 def lost(events: Path) -> tuple[int, int, int]:
-    """Return how many executors were lost, tasks failed and were speculated about, as the event log has them."""
+    """Return the numbers of executors lost, tasks failed and tasks speculated, from the event log."""
     kinds = [json.loads(line) for file in events.iterdir() for line in file.read_text().splitlines()]
     executors = sum(event["Event"] == "SparkListenerExecutorRemoved" for event in kinds)
     ends = [event for event in kinds if event["Event"] == "SparkListenerTaskEnd"]

@@ -1,13 +1,13 @@
-"""scikit-learn's wine data enters; the sample in tests/data leaves: originals, avatars and their counts.
+"""Make the sample in tests/data from scikit-learn's wine data: originals, avatars and their counts.
 
-    python scripts/make_sample.py
+Usage: python scripts/make_sample.py
 
 178 Italian wines of three cultivars, 13 measurements (UCI Machine Learning Repository, "Wine", CC BY 4.0),
 standardised and projected on 5 components; avatars by the published method with k = 20. Two runs write the same bytes:
 the random generator has a fixed seed, the axes have a fixed sign, and the originals' coordinates are rounded to
-9 decimals, so that the last bits of another linear algebra library do not reach the files. Those in tests/data were
-made with Python 3.11, numpy 2.4.6, scipy 1.17.1, scikit-learn 1.9.1, pandas 2.3.3 and pyarrow 26.0.1; another pyarrow
-writes the same tables in other bytes.
+9 decimals, so that another linear algebra library, which differs in the last bits, gives the same files. Those in
+tests/data were made with Python 3.11, numpy 2.4.6, scipy 1.17.1, scikit-learn 1.9.1, pandas 2.3.3 and pyarrow 26.0.1;
+another pyarrow writes the same tables in other bytes.
 """
 
 import argparse
@@ -29,15 +29,15 @@ K = 20
 NCP = 5
 SEED = 20230310  # any
 DECIMALS = 9  # of the originals' coordinates: far coarser than the rounding of an SVD, far finer than the data
-SMALLEST_DISTANCE = 1e-12  # of the published method: a neighbour equal to the original has no infinite weight
+SMALLEST_DISTANCE = 1e-12  # of the published method: keeps the weight of a neighbour equal to the original finite
 
 
 def avatars(originals: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """One avatar per original (n, ncp), by the published method, in the same order: (n, ncp).
+    """Return one avatar per original (n, ncp), by the published method, in the same order: (n, ncp).
 
     An avatar is the weighted mean of the k nearest originals other than its own; the weight of neighbour j is
     proportional to (1 / d_j) e_j 2^-pi(j), with e_j ~ Exp(1) and pi a random permutation of 1..k.
-    Raises ValueError where there are no k other originals.
+    Raises ValueError if there are fewer than k other originals, or k is below 1.
     Source: Guillaudeux et al., npj Digital Medicine 6:37, 2023.
     """
     n = len(originals)
@@ -55,9 +55,9 @@ def avatars(originals: Floats, k: int, rng: np.random.Generator) -> Floats:
 
 
 def principal_coordinates(data: Floats, ncp: int) -> Floats:
-    """The first `ncp` coordinates (n, ncp) of the standardised data (n, p).
+    """Return the first `ncp` coordinates (n, ncp) of the standardised data (n, p).
 
-    Each axis points where its loading of largest magnitude does.
+    The sign of each axis makes its loading of largest magnitude positive.
     """
     standardised = (data - data.mean(axis=0)) / data.std(axis=0)
     _, _, axes = np.linalg.svd(standardised, full_matrices=False)
@@ -69,7 +69,7 @@ def principal_coordinates(data: Floats, ncp: int) -> Floats:
 
 
 def counts(originals: Floats, own: Floats) -> tuple[pd.DataFrame, str]:
-    """Per original closer, tied and cloaking, by the double loop of tests/oracle.py, and the summary in words."""
+    """Return closer, tied and cloaking per original, by the double loop of tests/oracle.py, and the summary as text."""
     sys.path.insert(0, str(ROOT / "tests"))
     import oracle
 
@@ -102,11 +102,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _nearest_others(originals: Floats, k: int) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """Distances and rows of the k nearest originals other than itself, by identity: an equal row is a neighbour."""
+    """Return distances and rows of each one's k nearest other originals; another row with equal values is one too."""
     n = len(originals)
     distances, neighbours = cKDTree(originals, leafsize=40).query(originals, k=k + 1, workers=-1)
     dropped = neighbours == np.arange(n)[:, None]
-    dropped[~dropped.any(axis=1), k] = True  # more than k equal rows can hide the row itself: then the last one goes
+    dropped[~dropped.any(axis=1), k] = True  # the row itself may be missing among over k equal rows: drop the last
     return distances[~dropped].reshape(n, k), neighbours[~dropped].reshape(n, k)
 
 

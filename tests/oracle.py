@@ -41,7 +41,7 @@ class Figures(NamedTuple):
 def count(
     avatars: npt.ArrayLike, originals: npt.ArrayLike, own: npt.ArrayLike, tie_tolerance: float = 1e-12
 ) -> tuple[Counts, Counts]:
-    """Count the avatars (m, ncp) nearer to each original (n, ncp) than its own (n, ncp), and those no farther: both (n,).
+    """Count avatars (m, ncp) nearer to each original (n, ncp) than its own (n, ncp), and those no farther: (n,) each.
 
     Ties count as within, and so does the own avatar if it is among the avatars.
     """
