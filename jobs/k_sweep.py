@@ -1,4 +1,4 @@
-"""Originals -> how the metric answers to k, on simulated avatars: `spark-submit jobs/k_sweep.py --help`."""
+"""Run the k sweep on simulated avatars: `spark-submit jobs/k_sweep.py --help`."""
 
 from cloaking.command.k_sweep import main
 from cloaking.command.run import end

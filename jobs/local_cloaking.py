@@ -1,4 +1,4 @@
-"""Two projected tables -> Local Cloaking report and exit code: `spark-submit jobs/local_cloaking.py --help`."""
+"""Measure Local Cloaking of two projected tables and write its report: `spark-submit jobs/local_cloaking.py --help`."""
 
 from cloaking.command.local_cloaking import main
 from cloaking.command.run import end

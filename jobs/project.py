@@ -1,4 +1,4 @@
-"""Raw originals and avatars -> projected tables and model.json: `spark-submit jobs/project.py --help`."""
+"""Project raw originals and avatars, and write model.json: `spark-submit jobs/project.py --help`."""
 
 from cloaking.command.project import main
 from cloaking.command.run import end
