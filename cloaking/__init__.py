@@ -1,6 +1,6 @@
-"""Exact Local Cloaking of avatar data: two projected tables in, counts per original and their summary out.
+"""Measure exact Local Cloaking of avatar data: counts per original and their summary, from two projected tables.
 
-Importing the package loads neither pyspark nor numpy; each name below is loaded when it is first used.
+Importing the package loads neither pyspark nor numpy; each name below is loaded at its first use.
 """
 
 from importlib import import_module

@@ -1,11 +1,11 @@
-"""Addresses of tables, folders and databases: what of one may be published, and which hold a known secret.
+"""Remove secrets from addresses of tables, folders and databases, and detect addresses that contain a known secret.
 
-Only what is known to be a place is shown; an address that can be read in another way is cut, never guessed.
+Only parts that are known to be a place are shown; an ambiguous address is cut, never guessed.
 """
 
 import re
 
-CUT = "..."  # stands for what is not published; ASCII, since the name of a report becomes the name of a folder
+CUT = "..."  # replaces what is not published; ASCII, since the name of a report becomes the name of a folder
 
 _HOST = r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?"
 _HOSTS = rf"{_HOST}(?:,{_HOST})*"
@@ -16,37 +16,36 @@ _NAMED = re.compile(r"(database(?:name)?=[\w$-]+)(;.*)?", re.IGNORECASE | re.DOT
 _ORACLE = re.compile(rf"(jdbc:oracle:(?:thin|oci8?):)[^@]*@((?://)?{_HOST}(?:[/:][\w$.-]+)?)")
 _STORE = re.compile(r"((?:[a-z]\w*:|[\w.]+\.`)?([a-z][a-z0-9+.-]*)://)(.*)", re.IGNORECASE | re.DOTALL)
 _STORE_PLACE = re.compile(rf"((?:{_HOSTS})?(?:/[^?;#@]*|`)?)(?:([?;#])(.*))?", re.DOTALL)
-_CONTAINER = re.compile(r"\$?[a-z0-9-]+")  # what Azure's addresses have where others have a user
+_CONTAINER = re.compile(r"\$?[a-z0-9-]+")  # Azure's addresses have a container in the place of the user
 _AZURE = ("abfs", "abfss", "wasb", "wasbs")
-_USERS_SIGNS = re.compile(r"[/?;#,()\[\]{}]")  # none may be in a user part: the @ behind may belong to something else
+_USERS_SIGNS = re.compile(r"[/?;#,()\[\]{}]")  # not allowed in a user part: the @ after them may not end one
 _PATH = re.compile(
     r"((?:(?:parquet|orc|csv|json|text|xml|avro|delta|iceberg|hudi):)?(?:(?:file|dbfs|hdfs):(?=/))?)(.*)", re.DOTALL
 )
-_PATH_PARAMETERS = re.compile(r"[?;#](?=.*=)", re.DOTALL)  # a path may hold these signs, but no parameters
+_PATH_PARAMETERS = re.compile(r"[?;#](?=.*=)", re.DOTALL)  # a path may contain these characters, but no parameters
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 _WORD = re.compile(r"(?:[A-Za-z]\w*:)?(?:jdbc:|[A-Za-z][\w+.-]*://)\S*")
-_BEHIND = "'\"`)]}>:,."  # what closes a word of a sentence and is no part of an address
+_BEHIND = "'\"`)]}>:,."  # may follow an address in a sentence, and is no part of it
 
 _PRIVATE = (
     r"(?:passw(?:or)?d?|passphrase|pwd|secret|token|credentials?|signature"
     r"|(?:private|pvt|secret|access|account|api|client|shared)[\w.-]{0,7}key(?:[_.-]?base64)?)"
 )
-# user:password@ before a host, where what follows the colon is no port
+# user:password@ before a host, unless a port follows the colon
 _USER = r"//(?!\[)[^/@\s?;#]*:(?!\d+[/?;,])[^@\s]*@"
 _REFUSED = re.compile(rf"{_USER}|[?&;](?:[^=&;]*{_PRIVATE}[^=&;]*|sig)=", re.IGNORECASE)
-# Oracle has user/password@host; drivers set what follows apart in several ways
+# Oracle has user/password@host; drivers separate parameters by various characters
 _DATABASE_REFUSED = re.compile(
     rf"{_USER}|^jdbc:oracle:\w+:[^@]*/[^@]+@|[?&;:,(/]\s*[\w.-]*{_PRIVATE}\s*=", re.IGNORECASE
 )
 
 
 def published(address: str) -> str:
-    """Return what may be shown of an address: scheme, host and database, or bucket and path.
+    """Return the parts of an address that may be shown: scheme, host and database, or bucket and path.
 
-    A user part and parameters become `...`, whatever they are called: no list of names that are secret would ever be
-    complete. Where an address can be read in two ways, or in none that is known, more is left out. A name of a catalog
-    and a path have neither and stay as they are. The same address always gives the same text, which published again
-    stays as it is.
+    The user part and the parameters become `...`, whatever their names: no list of secret names would be complete. If
+    an address is ambiguous or of an unknown form, more is left out. Catalog names and paths have no such parts and stay
+    unchanged. The function is deterministic, and idempotent: a published address stays unchanged.
     """
     if address[:5].lower() == "jdbc:":
         return address if _BLOCK.fullmatch(address) else _database(address)
@@ -59,7 +58,7 @@ def published(address: str) -> str:
 
 
 def published_words(text: str) -> str:
-    """Return a text in which every word that is an address is replaced by what may be shown of it."""
+    """Return a text in which `published` is applied to every address."""
 
     def shown(word: re.Match[str]) -> str:
         address = word[0].rstrip(_BEHIND)
@@ -69,12 +68,12 @@ def published_words(text: str) -> str:
 
 
 def is_refused(address: str) -> bool:
-    """Tell whether an address holds what is known to be secret; to publish others safely is up to `published`."""
+    """Return whether an address contains a known kind of secret; `published` also cuts those that only might."""
     return (_DATABASE_REFUSED if address.startswith("jdbc:") else _REFUSED).search(address) is not None
 
 
 def _shown(rest: str, place: re.Pattern[str], container: bool = False) -> str:
-    """Return what follows scheme://, without user and parameters; nothing of it where it is not surely a place."""
+    """Return the part after scheme:// without user and parameters, or only `...` if it is not certainly a place."""
     user, at, where = rest.rpartition("@")
     found = place.fullmatch(where)
     if found is None or "@" in user or _USERS_SIGNS.search(user):
@@ -86,7 +85,7 @@ def _shown(rest: str, place: re.Pattern[str], container: bool = False) -> str:
 
 
 def _database(url: str) -> str:
-    """Return what may be shown of a JDBC url."""
+    """Return the parts of a JDBC url that may be shown."""
     oracle = _ORACLE.fullmatch(url)
     if oracle is not None:
         return f"{oracle[1]}{CUT}@{oracle[2]}"
@@ -95,10 +94,10 @@ def _database(url: str) -> str:
 
 
 def _path(address: str) -> str:
-    """Return what may be shown of a path or a catalog's name: all but what looks like a user part or parameters."""
+    """Return a path or a catalog's name without anything that looks like a user part or parameters."""
     known = _PATH.fullmatch(address)
     assert known is not None  # it matches any text
-    first = known[2].partition("/")[0]  # a user part of an address without its two slashes
+    first = known[2].partition("/")[0]  # may be the user part of an address that lacks its slashes
     if "@" in known[2] and (_SCHEME.match(known[2]) or ":" in first):
         return known[1] + CUT
     parameters = _PATH_PARAMETERS.search(known[2])

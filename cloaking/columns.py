@@ -1,4 +1,4 @@
-"""Columns of Spark tables by their exact names, and the tables as messages call them."""
+"""Access columns of Spark tables by their exact names, and hold a table with its name in messages."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from cloaking.names import UNREAD, quoted
 
 @dataclass(frozen=True)
 class Side:
-    """A table as messages call it, with the columns of its key; a CSV file's columns have no types of their own."""
+    """A table with its name in messages (`label`) and its key columns; CSV files have no column types."""
 
     table: DataFrame
     label: str
@@ -19,16 +19,16 @@ class Side:
     is_csv: bool = False
 
     def type_of(self, name: str) -> T.DataType:
-        """Return the type of a column that occurs once."""
+        """Return the type of a column whose name occurs once."""
         return self.table.schema[name].dataType
 
 
 def column(name: str) -> Column:
-    """Return the column of exactly this name."""
+    """Return the column with exactly this name."""
     return F.col(quoted(name))
 
 
 def type_of(table: DataFrame, name: str) -> str:
-    """Return what messages call the type of a column."""
+    """Return the name of a column's type in messages."""
     field = table.schema[name]
     return str(field.metadata.get(UNREAD) or field.dataType.simpleString())

@@ -1,4 +1,4 @@
-"""Measure Local Cloaking of originals and avatars, in Python: link, check, count, summarise."""
+"""Measure Local Cloaking of originals and avatars: link and check the tables, count, summarise."""
 
 import inspect
 import logging
@@ -29,25 +29,25 @@ OBSERVED_WITHIN = 60  # seconds after the counting; an overloaded listener bus m
 
 @dataclass(frozen=True)
 class LocalCloaking:
-    """What was measured: the figures in `summary`, and the counts of each original (sensitive) in `counts`."""
+    """The result: the figures in `summary`, and the counts of each original (sensitive) in `counts`."""
 
     summary: Summary
     _counts: DataFrame = field(repr=False)
-    _shipped: Shipped | None = field(default=None, repr=False)  # freed with this result
+    _shipped: Shipped | None = field(default=None, repr=False)  # its files are freed with this result
 
     @property
     def counts(self) -> DataFrame:
-        """The key under its own name, `closer`, `tied` and `cloaking`, one row per original.
+        """One row per original: its key under its own name, `closer`, `tied` and `cloaking`.
 
-        It is lazy: each action on it counts again, so write it before you use it twice. Once it is asked for, the index
-        of the avatars stays on the driver's disk until Spark stops.
+        The table is lazy: each action on it counts again, so write it before you use it twice. Once this property is
+        used, the index of the avatars stays on the driver's disk until Spark stops.
         """
         if self._shipped is not None:
             self._shipped.keep()
         return self._counts
 
     def _repr_html_(self) -> str | None:
-        """Show the figures and their histogram in a notebook; without the extra `report`, the plain text."""
+        """Show the figures and their histogram in a notebook, or plain text without the extra `report`."""
         from cloaking.report import to_fragment
 
         try:
@@ -64,17 +64,17 @@ def local_cloaking(
     Args:
         originals: one row per original: its key and its coordinates in the projected space.
         avatars: one row per avatar: the key of the original it was made from, and its coordinates.
-        link: a table `original_id`, `avatar_id`, one to one, where the avatars have ids of their own: in a column
-            named like the key, or else in `avatar_id`.
-        **options: of `cloaking.options.Options`; a single name may stand for a list of one.
+        link: a table `original_id`, `avatar_id`, one to one, if the avatars have their own ids: in a column named
+            like the key, or else in `avatar_id`.
+        **options: the fields of `cloaking.options.Options`; a list of one name may be given as a string.
             {options}
 
     Returns:
         The figures in `.summary`, the counts of each original in `.counts`.
 
     Raises:
-        InputError: everything that is wrong with the tables, one line each.
-        SettingsError: an option has a value that it cannot have.
+        InputError: the tables are wrong; the message has a line for each problem.
+        SettingsError: an option has an invalid value.
     """
     told = Options.of(options)
     key = told.made_from or told.id if link is None else links.own_ids(avatars, told.id)
@@ -85,7 +85,7 @@ def local_cloaking(
 
 
 def _documented() -> None:
-    """Show the options of `local_cloaking` in its signature and docstring, as help() and notebooks do."""
+    """Add the options to the signature and docstring of `local_cloaking`, for help() and notebooks."""
     signature = inspect.signature(local_cloaking)
     kept = [one for one in signature.parameters.values() if one.kind != inspect.Parameter.VAR_KEYWORD]
     more = [
@@ -101,10 +101,10 @@ _documented()
 
 
 def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) -> LocalCloaking:
-    """Count and summarise what `prepare` checked.
+    """Count and summarise the tables of a plan from `prepare`.
 
-    `keep` may store the counts (key, closer, tied, cloaking) and return them as read back; then summarising reads
-    them instead of counting again.
+    `keep` may store the counts (key, closer, tied, cloaking) and return the stored table; the summary is then computed
+    from it instead of counting again.
     """
     columns = plan.columns
     linked = links.link(plan.originals, plan.avatars, columns, plan.spread.tasks)
@@ -131,7 +131,7 @@ def measure(plan: Plan, keep: Callable[[DataFrame], DataFrame] | None = None) ->
 
 
 def _observed(seen: Observation) -> Mapping[str, Any] | None:
-    """Return what was observed; None where Spark dropped the observation, for which it would wait without end."""
+    """Return the observed values, or None if Spark dropped the observation, in which case `get` would never return."""
     found: list[Mapping[str, Any]] = []
     waiting = threading.Thread(target=lambda: found.append(seen.get), daemon=True)
     waiting.start()
@@ -140,7 +140,7 @@ def _observed(seen: Observation) -> Mapping[str, Any] | None:
 
 
 def _grouped_again(counts: DataFrame, plan: Plan) -> DataFrame:
-    """Give stored counts, which hold no groups, the group numbers of their originals."""
+    """Add the originals' group numbers to stored counts, which do not contain them."""
     keys = [column(name).alias(key) for name, key in zip(plan.columns.id, plan.columns.keys, strict=True)]
     counts = counts.select(*keys, "closer", "tied", "cloaking")
     if not plan.groups:

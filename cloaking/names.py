@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-UNREAD = "cloaking_unread"  # metadata of a column whose values Spark cannot read: the type that they have in the file
-_UNSEEN = re.compile("[\\s\"'\ufeff\u200b-\u200f\u2060]+")  # blanks, quotes, byte order marks, signs without width
-_PART = re.compile(r"`(?:[^`]|``)+`|[\w-]+")  # of a catalog's name
+UNREAD = "cloaking_unread"  # metadata key of columns that Spark cannot read; its value is their type in the file
+_UNSEEN = re.compile("[\\s\"'\ufeff\u200b-\u200f\u2060]+")  # blanks, quotes, byte order marks, zero-width characters
+_PART = re.compile(r"`(?:[^`]|``)+`|[\w-]+")  # one part of a name like catalog.schema.table
 _ENDS_IN_NUMBER = re.compile(r"(.*?)(\d+)", re.DOTALL)
 
 
@@ -14,22 +14,22 @@ def _bare(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """Return the name as SQL takes it literally, with its dots, spaces and quotes."""
+    """Return the name in backticks, so that SQL takes dots, spaces and quotes literally."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def parts(name: str) -> list[str]:
-    """Return the parts of a name like catalog.schema.table as they are written, with any backticks."""
+    """Return the parts of a name like catalog.schema.table, with their backticks if they have any."""
     return _PART.findall(name)
 
 
 def alike(name: str, names: Sequence[str]) -> list[str]:
-    """Return the names that Spark does not tell apart from `name`: upper and lower case are alike to it."""
+    """Return the names that Spark considers equal to `name`: it ignores case."""
     return [other for other in names if other.casefold() == name.casefold()]
 
 
 def written_instead(name: str, names: Sequence[str]) -> str | None:
-    """Return how a name that is not there as it is given is written instead, None where nothing is like it."""
+    """Return a hint at a similar existing name for one that is missing, None if there is none."""
     same = alike(name, names)
     if same:
         return f"but there is '{same[0]}'; write it alike"
@@ -38,7 +38,7 @@ def written_instead(name: str, names: Sequence[str]) -> str | None:
 
 
 def in_order(names: Sequence[str]) -> list[str]:
-    """Sort names that share a prefix and end in a number by that number; all else keeps its place.
+    """Sort names that share a prefix and end in a number by that number; other names keep their place.
 
     `dim_2` comes before `dim_10`, and `Dim. 1` before `Dim. 2`, whatever the order of the table's columns.
     """

@@ -1,4 +1,4 @@
-"""Declare the options of a measurement and of a projection: each once, with its default, limits, reader and help."""
+"""Declare the options of a measurement and of a projection, each once: default, limits, conversion and help."""
 
 import argparse
 import math
@@ -9,11 +9,11 @@ from typing import Any
 from cloaking.errors import SettingsError
 
 STRATEGIES = ("auto", "broadcast", "partition")
-BROADCAST_LIMIT = 512  # MiB of avatars' coordinates; the driver needs some four times as much to build the index
-CELL_ROWS = 500_000  # avatars that a task of `partition` holds: with 20 components some 300 MiB, index included
+BROADCAST_LIMIT = 512  # MiB of avatars' coordinates; the driver needs about four times as much to build the index
+CELL_ROWS = 500_000  # avatars that a task of `partition` holds: with 20 components about 300 MiB, index included
 TIE_TOLERANCE = 1e-12
 LARGEST_TIE_TOLERANCE = 1e-6
-LARGEST_NUMBER = 2**31 - 1  # of partitions that Spark can count
+LARGEST_NUMBER = 2**31 - 1  # Spark's limit on partitions
 EXACT_INTEGER = 2**53  # the largest magnitude up to which every integer is a float64
 
 METHODS = ("auto", "famd", "pca", "mca")
@@ -38,41 +38,41 @@ def option(
     metavar: str | None = None,
     choices: Sequence[str] | None = None,
 ) -> Any:
-    """Declare an option as a field of a frozen dataclass; a command adds it to its parser by what is said here.
+    """Declare an option as a field of a frozen dataclass, from which a command adds it to its parser.
 
     Args:
-        default: its value where it is not given; without one it is required.
+        default: the value if the option is not given; without a default it is required.
         help: one line for --help and for the docstrings.
-        group: the group of options that it belongs to; without one it is not an option of a command.
-        read: turns its text into its value; `bool` is a switch.
-        metavar: how --help calls its value.
-        choices: the values that it may have.
+        group: its group in --help; without a group it is not an option of a command.
+        read: converts text to the value; `bool` makes a switch.
+        metavar: the name of the value in --help.
+        choices: the allowed values.
     """
     metadata = {"help": help, "group": group, "read": read, "metavar": metavar, "choices": choices}
     return field(default=default, metadata=metadata)
 
 
 def again(owner: type, name: str, **changes: Any) -> Any:
-    """Declare an option that another dataclass has, by its declaration there, with a few changes."""
+    """Declare an option like that of another dataclass, with some changes."""
     (known,) = (one for one in fields(owner) if one.name == name)
     declared: dict[str, Any] = {"default": known.default, **known.metadata, **changes}
     return option(**declared)
 
 
 def explained(owner: type) -> str:
-    """Return a line per option of a dataclass, for a docstring."""
+    """Return one line per option of a dataclass, for a docstring."""
     return "\n".join(f"{one.name}: {one.metadata['help']}" for one in fields(owner))
 
 
 def text(given: str) -> str:
-    """Read a text that is not blank."""
+    """Check that a text is not blank."""
     if not given.strip():
         raise argparse.ArgumentTypeError("must not be empty")
     return given
 
 
 def names(given: str) -> tuple[str, ...]:
-    """Read names separated by commas."""
+    """Convert names separated by commas."""
     found = tuple(name.strip() for name in given.split(","))
     if not all(found):
         raise argparse.ArgumentTypeError("names separated by commas are needed")
@@ -80,14 +80,14 @@ def names(given: str) -> tuple[str, ...]:
 
 
 def positive(given: str) -> int:
-    """Read a whole number from 1 to what Spark can count partitions with."""
+    """Convert a whole number from 1 to Spark's limit on partitions."""
     if not given.isdecimal() or not 1 <= int(given) <= LARGEST_NUMBER:
         raise argparse.ArgumentTypeError(f"a whole number from 1 to {LARGEST_NUMBER} is needed, not '{given}'")
     return int(given)
 
 
 def number(given: str, largest: float, what: str) -> float:
-    """Read a finite number from 0 to `largest`, which messages call `what`."""
+    """Convert a finite number from 0 to `largest`; `what` describes it in messages."""
     try:
         found = float(given)
     except ValueError:
@@ -98,16 +98,16 @@ def number(given: str, largest: float, what: str) -> float:
 
 
 def tolerance(given: str) -> float:
-    """Read the relative width of a tie."""
+    """Convert the relative width of a tie."""
     return number(given, LARGEST_TIE_TOLERANCE, f"a number from 0 to {LARGEST_TIE_TOLERANCE}")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a measurement may be told, besides its tables.
+    """The options of a measurement, without its tables.
 
     Raises:
-        SettingsError: with one line per value that cannot be.
+        SettingsError: values are invalid; the message has a line for each.
     """
 
     id: tuple[str, ...] = option(
@@ -190,10 +190,10 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Options":
-        """Return the options of keyword arguments: of names one text is one name, any sequence is taken.
+        """Return the options from keyword arguments; a list of names may be any sequence, or one name as a string.
 
         Raises:
-            TypeError: there is no such option.
+            TypeError: an option is unknown.
         """
         return cls(**{name: _as_tuple(value) if name in _LISTS else value for name, value in given.items()})
 
@@ -207,10 +207,10 @@ def _as_tuple(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Space:
-    """How raw tables are projected into one space, which is fitted on the originals or is that of a saved model.
+    """The options for projecting raw tables into one space, which is fitted on the originals or loaded as a model.
 
     Raises:
-        SettingsError: with one line per value that cannot be.
+        SettingsError: values are invalid; the message has a line for each.
     """
 
     method: str = option("auto", group=RAW, read=text, choices=METHODS, help="default auto: what fits the columns")

@@ -1,4 +1,4 @@
-"""Translate Spark's errors about a user's table into one line each."""
+"""Translate Spark's errors about a user's table into errors of one line."""
 
 import contextlib
 import os
@@ -10,9 +10,9 @@ from pyspark.errors import AnalysisException, PySparkException, UnsupportedOpera
 
 from cloaking.errors import InputError, OutputError
 
-# Spark's error classes that speak of a user's table or condition, met only once the rows are read.
+# Spark's error classes for faults of a user's table or condition that appear only when rows are read.
 _CONTENT = re.compile(r"FAILED_READ_FILE|CANNOT_|CAST_|DIVIDE_BY_ZERO|PARQUET|MALFORMED|INVALID_|_LEGACY_ERROR_TEMP_2")
-# What Spark's error classes mean to who gave the reference.
+# What Spark's error classes mean to the user who gave the reference.
 _MEANING = {
     "PATH_NOT_FOUND": "there is no such file or folder",
     "TABLE_OR_VIEW_NOT_FOUND": "there is no such table",
@@ -28,22 +28,22 @@ _STORES = (
     "org.apache.hadoop.",
     "org.apache.iceberg.",
     "io.delta.",
-)  # where the errors of stores come from
+)  # the packages of the stores' exceptions
 _FULL = re.compile(r"Exception: (No space left on device|Disk quota exceeded)$", re.MULTILINE)
 
 
 @contextlib.contextmanager
 def reading(label: str, everything: bool = False) -> Iterator[None]:
-    """Turn Spark's failure to read a table into one line: its error class, not its message, which may hold values.
+    """Translate Spark's errors about a table into an InputError with the error class; the message may hold values.
 
-    While a table is opened, `everything` that Spark says is about it. Later only errors of its content are; a query
-    that Spark does not understand is then a mistake of this program, and goes on as it is.
+    While a table is opened, `everything` is translated. After opening, translate only errors caused by the table's
+    content; a query that Spark rejects is then a bug of this program, and its error is raised unchanged.
     """
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
         found = reason(error)
-        if found.startswith("INVALID_CONF_VALUE"):  # a setting of the session, met first where a table is opened
+        if found.startswith("INVALID_CONF_VALUE"):  # a wrong setting of the session, detected only now
             raise
         content = not isinstance(error, AnalysisException) and _CONTENT.match(found)
         if not (everything or content):
@@ -57,12 +57,12 @@ def reading(label: str, everything: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(label: str) -> Iterator[None]:
-    """Turn a store's refusal to be written into one line; an error of the computing itself goes on as it is."""
+    """Translate a store's refusal to write into an OutputError; errors of the computation are raised unchanged."""
     try:
         yield
     except (PySparkException, Py4JJavaError, OSError) as error:
         kind = error.java_exception.getClass().getName() if isinstance(error, Py4JJavaError) else ""
-        full = _FULL.search(str(error))  # what a task of Spark met stands in the text, under an error of Spark's own
+        full = _FULL.search(str(error))  # a task's error is only in the text of Spark's
         found = full[1] if full else reason(error)
         if (
             isinstance(error, AnalysisException | UnsupportedOperationException | OSError)
@@ -75,7 +75,7 @@ def writing(label: str) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """Return what kind of error it is: Spark's error class, the system's word, or the type."""
+    """Return the kind of an error: Spark's error class, the system's message, or the type."""
     if isinstance(error, PySparkException | Py4JJavaError):
         classes = re.search(r"\[([A-Z][A-Z0-9_.]+)\]", str(error))
         if classes:

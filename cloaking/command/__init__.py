@@ -1,1 +1,1 @@
-"""Command drives: command lines in, files, tables and an exit code out; one module per job, named like it."""
+"""Run the commands: parse the command line, start Spark, write the results; each command's module has its name."""

@@ -1,4 +1,4 @@
-"""A TOML file in, the values of one of its reports out, each read as its option would be; all else is refused."""
+"""Read the settings of one report from a TOML file, with the same rules as on the command line."""
 
 import argparse
 import datetime
@@ -27,14 +27,14 @@ Options = Mapping[str, argparse.Action]
 
 
 class File:
-    """A TOML file with one report at its top, or several in tables [reports.NAME] over what they share.
+    """A TOML file with one report at its top level, or several in tables [reports.NAME] that share the top level.
 
     Args:
         path: the file.
-        report: the report to take, needed where the file has several.
+        report: the report to read; required if the file has [reports.NAME].
 
     Raises:
-        SettingsError: no file, no TOML, no such report.
+        SettingsError: the file cannot be read, is not valid TOML or does not contain the report.
     """
 
     def __init__(self, path: str, report: str | None) -> None:
@@ -55,12 +55,12 @@ class File:
             self._own = {"name": report} | reports[report]
 
     def values(self, options: Options, given: Collection[str] = ()) -> dict[str, Any]:
-        """Return the report's settings by the options' names, `gates` as rules; what it shares, it may overrule.
+        """Return the report's settings by the options' names, `gates` as rules; they override the shared settings.
 
-        What the command line has `given` is not looked at, but for Spark's settings, which it adds to.
+        Options `given` on the command line are skipped, except Spark settings, which are combined with the file's.
 
         Raises:
-            SettingsError: with a line per unknown key or wrong value.
+            SettingsError: keys are unknown or values are wrong; the message has a line for each.
         """
         values: dict[str, Any] = {}
         problems: list[str] = []
@@ -75,17 +75,17 @@ class File:
                 except (argparse.ArgumentTypeError, ValueError) as error:
                     problems.append(f"--config {published(self.path)}: {error}")
                     continue
-                # Spark's settings of a report come after the shared ones, and win one by one
+                # A report's Spark settings follow the shared ones and override them one by one
                 values[key] = values.get(key, ()) + found if key == "conf" else found
         if problems:
             raise SettingsError(*problems)
         return values
 
     def connections(self, wanted: Collection[str]) -> dict[str, Connection]:
-        """Return the blocks [jdbc.NAME] of these names.
+        """Return the connections of the blocks [jdbc.NAME] with these names.
 
         Raises:
-            SettingsError: with a line per missing block, unknown key or wrong value.
+            SettingsError: blocks are missing, or have unknown keys or wrong values; the message has a line for each.
         """
         found: dict[str, Connection] = {}
         problems: list[str] = []
@@ -129,7 +129,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
 
 
 def _with_variables(value: Any) -> Any:
-    """Put in the environment variables that texts name as ${NAME}; no other is looked at."""
+    """Replace each ${NAME} in strings by that environment variable."""
     if isinstance(value, dict):
         return {key: _with_variables(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -143,7 +143,7 @@ def _with_variables(value: Any) -> Any:
 
 
 def _value(key: str, value: Any, options: Options, tables: Collection[str]) -> Any:
-    """Convert a value by its option's own rule; lists hold names, dates may be TOML dates."""
+    """Convert a value as its option does; lists contain names, and dates may be TOML dates."""
     if key == "gates":
         return _rules(value)
     if key not in options:
@@ -191,7 +191,7 @@ def _spark_setting(key: str, value: str) -> str:
 
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, str]:
-    """Return Spark's settings as dotted keys; in TOML a dotted key without quotes is a table in a table."""
+    """Return Spark settings with dotted keys; TOML reads an unquoted dotted key as nested tables."""
     flat: dict[str, str] = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -232,7 +232,7 @@ def _rule(value: Any, where: str) -> Rule:
 
 
 def _connection(value: Any) -> Connection:
-    """Read a block of a database; all that is wrong with it is told together."""
+    """Convert a block of a database, and report all its problems together."""
     if not isinstance(value, dict):
         raise ValueError("a table is needed")
     known = {one.name: one for one in fields(Connection)}

@@ -1,4 +1,4 @@
-"""Read the tables of a run, raw or projected, with keys that can be compared."""
+"""Read the tables of a run, raw or projected, and give their keys comparable types."""
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Source:
-    """A table to read: its reference, the columns of its key, and which of its rows."""
+    """A table to read: its reference, its key columns and the condition on its rows."""
 
     role: str
     ref: Ref
@@ -36,14 +36,14 @@ class Source:
 
     @property
     def label(self) -> str:
-        """What messages call the table."""
+        """The table's name in messages."""
         return self.ref.label(self.role)
 
     def read(self, spark: SparkSession, text: Iterable[str] = ()) -> Side:
-        """Read the table; of CSV files the key and the columns of `text` stay text.
+        """Read the table; in CSV files the key and the columns in `text` stay text.
 
         Raises:
-            InputError: it cannot be read.
+            InputError: the table cannot be read.
         """
         table = read_table(
             spark,
@@ -59,17 +59,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Inputs:
-    """The tables of a run, and the space that they were projected into, if they were raw."""
+    """The tables of a run in the projected space, and the model that projected them if they were raw."""
 
     originals: Side
     avatars: Side
     link: Side | None
     model: Model | None
-    partitions: tuple[str, ...] = ()  # columns of the originals that are components only where they are named
+    partitions: tuple[str, ...] = ()  # columns of the originals that are components only if named
 
     @property
     def all(self) -> tuple[DataFrame, ...]:
-        """The tables that there are."""
+        """The tables, without an absent link table."""
         return tuple(side.table for side in (self.originals, self.avatars, self.link) if side is not None)
 
 
@@ -77,7 +77,7 @@ def read(spark: SparkSession, settings: Settings) -> Inputs:
     """Read all tables of a run.
 
     Raises:
-        InputError: tables that cannot be read, or not be projected; one line each.
+        InputError: tables cannot be read or projected; the message has a line for each problem.
     """
     options, connections = settings.options, settings.jdbc
     link = None
@@ -119,20 +119,20 @@ def spaces(
     model_file: str | None = None,
     keep: Sequence[str] = (),
 ) -> tuple[Side | None, Side | None, Model]:
-    """Return raw tables, read and checked, and the model, loaded or fitted on the originals.
+    """Read and check raw tables, and return them with the model, which is loaded or fitted on the originals.
 
-    Of CSV files keys, categories and columns that are not used stay text.
+    In CSV files keys, categories and unused columns stay text.
 
     Args:
         spark: the session to read with.
-        originals: the originals; without a model they are needed.
+        originals: the originals; required without `model_file`.
         avatars: the avatars.
         space: how to project.
-        model_file: a saved model, instead of fitting one.
+        model_file: a saved model to load instead of fitting one.
         keep: further columns of the originals to carry over.
 
     Raises:
-        InputError: tables that cannot be read, or not be projected.
+        InputError: tables cannot be read or projected.
     """
     model = None
     if model_file is not None:
@@ -158,13 +158,13 @@ def spaces(
 
 
 def _matched(side: Side, link: Side, name: str) -> tuple[Side, Side]:
-    """Give a table's key and the link table's column of it one type."""
+    """Give a table's key and the link table's column that refers to it the same type."""
     side, found = match_key_types(side, replace(link, key=(name,)))
     return side, replace(link, table=found.table)
 
 
 def _both(spark: SparkSession, originals: Source, avatars: Source, settings: Settings) -> tuple[Side, Side]:
-    """Read the projected originals and avatars, or raise what is wrong with both."""
+    """Read the projected originals and avatars; one error reports the problems of both."""
     options = settings.options
     texts = {
         originals.role: (options.group_by,) if options.group_by is not None else (),
@@ -183,16 +183,16 @@ def _both(spark: SparkSession, originals: Source, avatars: Source, settings: Set
 
 
 def _keyed(avatars: Side, settings: Settings) -> Side:
-    """Give the avatars the key that a link table refers to, where there is one."""
+    """If there is a link table, make the avatars' own ids, to which it refers, their key."""
     if settings.link is None:
         return avatars
     return replace(avatars, key=own_ids(avatars.table, settings.options.id))
 
 
 def _projected(spark: SparkSession, originals: Source, avatars: Source, settings: Settings) -> tuple[Side, Side, Model]:
-    """Read raw tables and project both into the space of the originals.
+    """Read raw tables and project both into the space fitted on the originals.
 
-    A column to group by is projected like any other, so that grouping does not change the figures.
+    The group-by column takes part in the projection like any other, so that grouping does not change the figures.
     """
     group = () if settings.options.group_by is None else (settings.options.group_by,)
     left, right, model = spaces(spark, originals, avatars, settings.space)
@@ -208,7 +208,7 @@ def _projected(spark: SparkSession, originals: Source, avatars: Source, settings
 
 
 def _as_text(model: Model) -> tuple[str, ...]:
-    """Return the columns that stay text in CSV files: categories, and those that the model does not use."""
+    """Return the columns that stay text in CSV files: categories and columns that the model does not use."""
     return (*(each.name for each in model.categorical), *model.constant)
 
 

@@ -1,4 +1,4 @@
-"""Start Spark's Java from this process, with log settings and an encoding, and without its start-up lines."""
+"""Start Spark's Java process with our log settings and encoding, and hide its start-up lines."""
 
 import contextlib
 import locale
@@ -16,26 +16,26 @@ from cloaking.errors import SettingsError
 
 OLDEST = 17
 LOG_SETTINGS = "log4j2.properties"  # in the package, so that it is in every wheel and zip
-_LOG_VARIABLE = "LOG4J_CONFIGURATION_FILE"  # log4j looks at it last: any Java property that names a file wins over it
-# What Java must know to start and to reach a cluster; every user of the machine can read its command line. All other
-# settings, passwords of stores among them, follow with the session.
+_LOG_VARIABLE = "LOG4J_CONFIGURATION_FILE"  # lowest priority for log4j: a Java property that names a file overrides it
+# The settings that Java needs to start and to connect to a cluster. They are on its command line, which every user of
+# the machine can read; all other settings, among them the stores' passwords, are set later with the session.
 _FOR_THE_START = (
     *("spark.master", "spark.app.name", "spark.driver.", "spark.jars", "spark.files", "spark.archives"),
     *("spark.submit.", "spark.yarn.", "spark.kubernetes.", "spark.pyspark.", "spark.local."),
 )
-_OTHER_LOG_SETTINGS = "log4j2*.*"  # what log4j finds in a folder of the class path
+_OTHER_LOG_SETTINGS = "log4j2*.*"  # the files that log4j looks for on the class path
 _CLASS_PATH = re.compile(r"class-?path|properties-file", re.IGNORECASE)
 _UTF8_LOCALES = ("C.UTF-8", "C.utf8", "en_US.UTF-8")
-_START_UP = re.compile(rb"Picked up |NOTE: Picked up |WARNING: ")  # Java's own lines; those of a log begin with a time
-# Where in Spark it failed to start; what failed is in the lines around.
+_START_UP = re.compile(rb"Picked up |NOTE: Picked up |WARNING: ")  # Java's own lines; log lines begin with a time
+# The frames of a Java stack trace; the cause is in the other lines.
 _TRACE = re.compile(rb"\tat |\t\.\.\. \d+ more")
-_PIECE = 65_536  # bytes that are read at once: what a pipe holds
+_PIECE = 65_536  # bytes per read: the capacity of a pipe
 
 
 class Stderr:
-    """What Java says on stderr, passed on to that of this process, but for the lines of its own start.
+    """Forward Java's stderr to that of this process, without Java's start-up lines.
 
-    A thread reads it from a pipe, whose other end is `sink`.
+    A thread reads from a pipe; Java writes to its other end, `sink`.
     """
 
     def __init__(self, target: int) -> None:
@@ -48,19 +48,19 @@ class Stderr:
         self._reader.start()
 
     def started(self) -> None:
-        """Pass on all that comes from now on as it comes."""
+        """Forward everything unchanged from now on."""
         with self._lock:
             self._starting = False
             self._write(self._line)
 
     def ended(self) -> None:
-        """Write what was kept back: Java has ended, and its own words may say why."""
+        """Write the lines held back: Java has exited, and they may say why."""
         self._reader.join(timeout=1)
         with self._lock:
             self._write(self._held + self._line)
 
     def silence(self) -> None:
-        """Pass on nothing from now on."""
+        """Discard everything from now on."""
         with self._lock:
             self._silent = True
 
@@ -71,33 +71,33 @@ class Stderr:
         os.close(self._source)
 
     def _without_start_up(self, piece: bytes) -> bytes:
-        """Return the whole lines that are not of Java's start, and keep the others, and the beginning of a line."""
+        """Return the complete lines that are not start-up lines; hold back those and an incomplete last line."""
         whole, newline, self._line = (self._line + piece).rpartition(b"\n")
         lines = [line for line in (whole + newline).splitlines(keepends=True) if not _TRACE.match(line)]
         self._held += b"".join(line for line in lines if _START_UP.match(line))
         return b"".join(line for line in lines if not _START_UP.match(line))
 
     def _write(self, said: bytes) -> None:
-        with contextlib.suppress(OSError):  # nobody reads it any more; Java must not wait for that
+        with contextlib.suppress(OSError):  # nobody reads stderr any more, but Java must not block
             while said and not self._silent:
                 said = said[os.write(self._target, said) :]
 
 
 def remote(settings: Mapping[str, str]) -> bool:
-    """Return whether a session of these settings is one of Spark Connect, whose Java runs elsewhere."""
+    """Return whether a session with these settings uses Spark Connect, whose Java runs elsewhere."""
     return "SPARK_REMOTE" in os.environ or "spark.remote" in settings
 
 
 def started_here(settings: Mapping[str, str]) -> bool:
-    """Return whether this process starts Java for such a session, and not spark-submit or Spark Connect."""
+    """Return whether this process itself must start Java, since neither spark-submit nor Spark Connect does."""
     return not remote(settings) and "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
 def find() -> None:
-    """Look for Java before Spark does, whose own message is a page long.
+    """Check for a usable Java before Spark does, whose own message is a page long.
 
     Raises:
-        SettingsError: there is none, it does not run, or it is too old.
+        SettingsError: Java is missing, does not run, or is too old.
     """
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else shutil.which("java")
@@ -114,10 +114,10 @@ def find() -> None:
 
 
 def start(settings: Mapping[str, str]) -> None:
-    """Start Java for a session of these settings, unless this process has one already.
+    """Start Java for a session with these settings, unless this process has one already.
 
     Raises:
-        PySparkRuntimeError: it does not start, and its own words are on stderr.
+        PySparkRuntimeError: Java does not start; its output is on stderr.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -133,7 +133,7 @@ def start(settings: Mapping[str, str]) -> None:
 
 @contextlib.contextmanager
 def _stderr() -> Iterator[int]:
-    """Give what Java may take for its stderr; its start-up lines are shown where it does not start in the block."""
+    """Yield a file descriptor for Java's stderr; if the block fails, Java's start-up lines are written too."""
     if sys.__stderr__ is None:
         yield subprocess.DEVNULL
         return
@@ -150,7 +150,7 @@ def _stderr() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
-    """Give Java, which inherits the environment within the block, log settings and the encoding of this process."""
+    """Set environment variables within the block that give Java our log settings and this process's encoding."""
     added: dict[str, str] = {}
     with contextlib.ExitStack() as files:
         if not _logs_otherwise(settings):
@@ -172,7 +172,7 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def _logs_otherwise(settings: Mapping[str, str]) -> bool:
-    """Return whether the user may have log settings of another kind than a Java property, which wins anyhow."""
+    """Return whether the user may have log settings other than a Java property, which has priority in any case."""
     import pyspark
 
     if _LOG_VARIABLE in os.environ or _CLASS_PATH.search(os.environ.get("PYSPARK_SUBMIT_ARGS", "")):

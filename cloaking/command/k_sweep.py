@@ -1,4 +1,4 @@
-"""The command of the k sweep: settings in, k_sweep.html, k_sweep.json and an exit code out; for jobs/k_sweep.py."""
+"""Run the k sweep and write k_sweep.html and k_sweep.json; jobs/k_sweep.py calls `main`."""
 
 import datetime
 import logging
@@ -28,19 +28,19 @@ _UNSAID = ("conf", "debug")  # settings that the results leave out
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Sweep once and return the exit code: 0 done, 3 no k reaches the targets, the others as in `running.run`."""
+    """Sweep once and return the exit code: 0 done, 3 no k reaches the targets, others as in `run.run`."""
     return run("k_sweep", lambda: _settings(argv), _sweep)
 
 
 def _settings(argv: Sequence[str] | None) -> Settings:
-    """Return the settings of a command line, where scipy is there to do what they ask."""
+    """Return the settings of a command line, after a check that scipy is installed."""
     settings = parse(argv)
     _check_scipy()
     return settings
 
 
 def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
-    """Read, simulate, measure, write the page and k_sweep.json, in this order; the last means that the run is whole."""
+    """Read, simulate, measure, then write the page and last k_sweep.json, which marks the run as complete."""
     from cloaking.sweep import simulate
     from cloaking.tables import text_files
 
@@ -73,13 +73,13 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
 
 
 def _parameters(settings: Settings) -> dict[str, Any]:
-    """Return what was set, as it may be published: Spark's settings and parts of addresses may hold passwords."""
+    """Return the settings that may be published, without Spark settings and parts of addresses that may be secret."""
     values = {name: value for name, value in asdict(settings).items() if value is not None and name not in _UNSAID}
     return values | {name: published(values[name]) for name in ("originals", "output")}
 
 
 def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "Floats"]:
-    """Return the components and the coordinates of the originals, `(n, ncp)`, or everything that is wrong with them."""
+    """Return the components and the coordinates of the originals, `(n, ncp)`, or raise all their problems."""
     import numpy as np
 
     from cloaking.columns import column
@@ -114,10 +114,10 @@ def _read(spark: "SparkSession", settings: Settings) -> tuple[tuple[str, ...], "
 def _components(table: "DataFrame", settings: Settings, label: str, partitions: Sequence[str]) -> tuple[str, ...]:
     """Return the components to measure over.
 
-    Unless they are named the key has to be there: where it has another name, its numbers would pass for a component.
+    Unless components are named, the key must exist: if its name is wrong, a numeric key would become a component.
 
     Raises:
-        InputError: the key or components are missing, or hold what is no coordinate; one line each.
+        InputError: the key or components are missing, or values are no coordinates; the message has a line for each.
     """
     from cloaking.columns import Side
     from cloaking.names import alike
@@ -141,7 +141,7 @@ def _components(table: "DataFrame", settings: Settings, label: str, partitions: 
 
 
 def _write(folder: str, run: SweepRun) -> str:
-    """Write the page, if it can be drawn, then k_sweep.json; return where the latter stands."""
+    """Write the page, if it can be drawn, then k_sweep.json; return the place of k_sweep.json."""
     from cloaking.sweep import page as report
     from cloaking.tables import text_files
 
@@ -156,10 +156,10 @@ def _write(folder: str, run: SweepRun) -> str:
 
 
 def _check_scipy() -> None:
-    """Look for scipy before Spark is started.
+    """Check for scipy before Spark is started.
 
     Raises:
-        SettingsError: it is not installed.
+        SettingsError: scipy is not installed.
     """
     try:
         import cloaking.sweep.simulate  # noqa: F401

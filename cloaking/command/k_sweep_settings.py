@@ -1,4 +1,4 @@
-"""Read the command line of a k sweep; refuse at once what is unknown or impossible."""
+"""Parse and check the command line of a k sweep."""
 
 import argparse
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def _seed(given: str) -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """What one sweep was asked to do."""
+    """The settings of one sweep."""
 
     originals: Ref = again(
         measuring.Settings, "originals", help="table of originals in the projected space, one row each"
@@ -92,8 +92,8 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     """Return the settings of a command line (default: this process's).
 
     Raises:
-        SettingsError: an unknown option, a value of the wrong kind, options that are missing or name things twice.
-        SystemExit: after --help and --version, with 0.
+        SettingsError: an option is unknown, missing, of the wrong kind, or names something twice.
+        SystemExit: with code 0, after --help and --version.
     """
     given = vars(parser().parse_args(argv))
     problems = [f"--{name} is missing{fix}" for name, fix in _NEEDED.items() if name not in given]
@@ -109,7 +109,7 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
 
 
 def parser() -> Parser:
-    """Return the parser; absent options stay absent."""
+    """Return the parser; its result holds only the options that are given."""
     found = Parser("k_sweep", _DESCRIPTION, _EPILOG, (TABLES, TRIED, TARGETS, RESULTS, RUNNING))
     found.add_options(Settings)
     return found

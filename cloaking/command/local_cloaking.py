@@ -1,4 +1,4 @@
-"""The command: settings, session, measure, write, exit code; the jobs and the console script call `main`."""
+"""Measure Local Cloaking and write the report; the job file and the console script call this module."""
 
 import datetime
 import logging
@@ -31,23 +31,23 @@ _ROW_STANDS = "holds the row of this run, which failed afterwards; the next run 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one report and return the exit code: 0 done, 3 the gate is not met, the others as in `running.run`."""
+    """Run one report and return the exit code: 0 done, 3 the gate is not met, others as in `run.run`."""
     return run("local-cloaking", lambda: parse(argv), _report)
 
 
 def console() -> None:
-    """Run one report and end the process, as the console script."""
+    """Run one report and end the process with its exit code, for the console script."""
     end(main())
 
 
 def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
-    """Measure, and write counts, page, history and report.json in this order; the last means that the run is whole."""
+    """Measure, then write counts, page, history and last report.json, which marks the run as complete."""
     from cloaking import report
     from cloaking.measure import measure
     from cloaking.spark_errors import reading
     from cloaking.tables import history, replacing, text_files, write
 
-    # The date is the key of the run's row, so it is fixed before anything is read: a run may last past midnight.
+    # The date is part of the history's key, so it is fixed before anything is read: a run may last past midnight.
     begun = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=time.monotonic() - start)
     laps = {"session": time.monotonic()}
     past, sources, plan = _checked(spark, settings)
@@ -90,7 +90,7 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
 
 
 def _checked(spark: "SparkSession", settings: Settings) -> tuple[tuple[PastRun, ...], "Inputs", "Plan"]:
-    """Return the past runs, the tables and what is to be counted, all that can be wrong with them being right."""
+    """Check settings, results and tables; return the past runs, the tables and the plan of the counting."""
     from cloaking.command import inputs
     from cloaking.spark_errors import reading
     from cloaking.tables import history, overlap, text_files, write
@@ -114,7 +114,7 @@ def _checked(spark: "SparkSession", settings: Settings) -> tuple[tuple[PastRun, 
 
 
 def _page(run: Run, past: Sequence[PastRun]) -> str | None:
-    """Draw the page; without what draws it, say so and return None."""
+    """Return the page as HTML; if the packages that draw it are missing, log a warning and return None."""
     from cloaking import report
 
     try:
@@ -138,7 +138,7 @@ def _plan(settings: Settings, tables: "Inputs") -> "Plan":
 
 
 def _check_groups(settings: Settings, plan: "Plan") -> None:
-    """Refuse rules on groups that are not there, before anything is counted."""
+    """Refuse rules on groups that do not exist, before anything is counted."""
     groups, column = list(plan.groups.values()), settings.options.group_by
     missing = sorted({rule.group for rule in settings.rules if rule.group is not None} - set(groups))
     if missing:
@@ -193,7 +193,7 @@ def _run(
 
 
 def _seconds(start: float, laps: Mapping[str, float]) -> dict[str, float]:
-    """Return how long each stage took, from the moments at which they ended, and the total so far."""
+    """Return the seconds of each stage, from the times at which the stages ended, and the total so far."""
     ends = [start, *laps.values()]
     lengths = {lap: end - before for lap, before, end in zip(laps, ends, ends[1:], strict=False)}
     return {lap: round(seconds, 3) for lap, seconds in (lengths | {"total": time.monotonic() - start}).items()}
@@ -208,9 +208,9 @@ def _link_kind(settings: Settings) -> str:
 
 
 def _parameters(settings: Settings) -> dict[str, Any]:
-    """Return what was set, as it may be published, without how to project if nothing was.
+    """Return the settings that may be published; those of the projection only if tables were projected.
 
-    Spark's settings may hold passwords, and so may the user parts and parameters of addresses.
+    Spark settings are left out, and addresses lose their user parts and parameters, since all may hold passwords.
     """
     values = _in_order(settings)
     values["gates"] = tuple(
@@ -225,12 +225,12 @@ def _parameters(settings: Settings) -> dict[str, Any]:
 
 
 def _in_order(settings: Settings) -> dict[str, Any]:
-    """Return the options by their names, those of the measurement and of the projected space among them."""
+    """Return the options by their names, including those of the measurement and of the projected space."""
     left_out = {"options", "space", "conf", "debug"}
     own = {one.name: getattr(settings, one.name) for one in fields(settings) if one.name not in left_out}
     measured = {one.name: getattr(settings.options, one.name) for one in fields(settings.options)}
     projected = {one.name: getattr(settings.space, one.name) for one in fields(settings.space)}
-    del measured["quantiles"], measured["at_least"], projected["method"]  # said by gates and project
+    del measured["quantiles"], measured["at_least"], projected["method"]  # contained in gates and project
     return own | (projected if settings.project else {}) | measured
 
 
@@ -244,7 +244,7 @@ def _versions(spark: "SparkSession") -> dict[str, str]:
 
 
 def _describe(settings: Settings, plan: "Plan") -> str:
-    """Return what a run would do."""
+    """Return a text that describes what a run would do, for --dry-run."""
     lines = {
         "originals": f"{published(settings.originals)} ({plan.rows.originals:,} rows)",
         "avatars": f"{published(settings.avatars)} ({plan.rows.avatars:,} rows)",
@@ -266,7 +266,7 @@ def _log_gate(gate: Gate) -> None:
 
 def _closing_line(run: Run, path: str) -> str:
     summary = run.summary
-    median = f"{summary.local_cloaking:.1f}".removesuffix(".0")  # a count, or the middle of two
+    median = f"{summary.local_cloaking:.1f}".removesuffix(".0")  # an integer or half of one
     return (
         f"local_cloaking={median} hidden_rate={summary.hidden_rate:.2f} "
         f"originals={summary.originals} avatars={summary.avatars} ncp={summary.ncp} "

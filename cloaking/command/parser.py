@@ -1,4 +1,4 @@
-"""Build the parsers of the commands from the options as they are declared, and read what only commands are told."""
+"""Build the commands' parsers from the declared options, and convert the values that only commands have."""
 
 import argparse
 import difflib
@@ -25,7 +25,7 @@ _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/(?!/)")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose absent options stay absent and whose refusals are `SettingsError`."""
+    """A parser that returns only the options that are given, and raises `SettingsError` for wrong ones."""
 
     def __init__(self, prog: str, description: str, epilog: str, groups: Sequence[str]) -> None:
         super().__init__(
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--version", action="version", version=f"{prog} {__version__}")
 
     def add_options(self, owner: type, without: Sequence[str] = ()) -> None:
-        """Add the options that a dataclass declares, each to its group."""
+        """Add the options that a dataclass declares to their groups."""
         for one in fields(owner):
             said = one.metadata
             if said.get("group") is None or one.name in without:
@@ -54,14 +54,14 @@ class Parser(argparse.ArgumentParser):
             self._groups[said["group"]].add_argument(f"--{one.name.replace('_', '-')}", help=said["help"], **more)
 
     def readable(self) -> dict[str, argparse.Action]:
-        """Return the options that a file may hold, by their names with underscores."""
+        """Return the options that a configuration file may contain, by their names with underscores."""
         only_here = ("help", "version", "config", "report")
         return {action.dest: action for action in self._actions if action.dest not in only_here}
 
     def parse_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
-        """Parse all words, and refuse those that are no option's, without their values: one may be a password."""
+        """Parse all arguments; an error about unknown ones does not show their values, which may be passwords."""
         found, more = self.parse_known_args(args, namespace)
         if more:
             options = [word.partition("=")[0] for word in more if word.startswith("--")]
@@ -76,12 +76,12 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
-        """Raise what the command reports in one line."""
+        """Raise an error that the command reports in one line."""
         raise SettingsError(f"{re.sub('ignored explicit argument .*', 'takes no value', message)}; see --help")
 
 
 def address(given: str) -> str:
-    """Read a table or folder, which must not hold a password: Spark writes addresses into its own logs."""
+    """Check the address of a table or folder: it must contain no password, since Spark logs addresses."""
     if is_refused(given):
         raise argparse.ArgumentTypeError(
             "the address holds a password or a key; leave it out and let Spark find it: in conf/spark-defaults.conf, a "
@@ -91,7 +91,7 @@ def address(given: str) -> str:
 
 
 def reference(given: str) -> Ref:
-    """Read a table's reference, of which what is surely wrong is refused before Spark starts."""
+    """Parse a table reference; one that is certainly wrong is refused before Spark starts."""
     address(given)
     kind, colon, path = given.partition(":")
     suffix = Path(given).suffix[1:]
@@ -110,7 +110,7 @@ def reference(given: str) -> Ref:
 
 
 def folder(given: str) -> str:
-    """Read a local folder or file, or an address scheme://; a scheme alone would make a folder of that name."""
+    """Check a local path or an address scheme://; scheme:/ is refused, as it would create a folder of that name."""
     if given.startswith("file:/") and not given.startswith("file://"):
         given = given.removeprefix("file:")
     scheme = _SCHEME.match(given)
@@ -122,17 +122,17 @@ def folder(given: str) -> str:
 
 
 def threshold(given: str) -> float:
-    """Read the least value of a count."""
+    """Convert the least value required of a count."""
     return number(given, math.inf, "a number of at least 0")
 
 
 def percentage(given: str) -> float:
-    """Read the least value of a rate."""
+    """Convert the least value required of a rate."""
     return number(given, 100, "a percentage from 0 to 100")
 
 
 def setting(given: str) -> str:
-    """Read one of Spark's settings, KEY=VALUE."""
+    """Check a Spark setting KEY=VALUE."""
     key, equals, _ = given.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError("KEY=VALUE is needed")
@@ -145,6 +145,6 @@ _Made = TypeVar("_Made")
 
 
 def made(owner: type[_Made], values: Mapping[str, Any], **others: Any) -> _Made:
-    """Return the dataclass that holds those of the values which it has fields for."""
+    """Return an instance of a dataclass from those of the values that are fields of it."""
     known = {one.name for one in fields(owner)}  # type: ignore[arg-type]
     return owner(**{name: value for name, value in values.items() if name in known} | others)

@@ -1,4 +1,4 @@
-"""The command that projects: raw tables in, projected tables, model.json and an exit code out; for jobs/project.py."""
+"""Project raw tables and write the projected tables and model.json; jobs/project.py calls `main`."""
 
 import logging
 import time
@@ -17,12 +17,12 @@ log = logging.getLogger("cloaking")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Project once and return the exit code: 0 done, the others as in `running.run`."""
+    """Project once and return the exit code: 0 done, others as in `run.run`."""
     return run("project", lambda: parse(argv), _project)
 
 
 def _project(spark: "SparkSession", settings: Settings, begun: float) -> int:
-    """Read, fit or load, check, write: originals, avatars, model.json, which appear together."""
+    """Read the tables, fit or load the model, check, and write originals, avatars and model.json together."""
     from cloaking.command.inputs import Source, spaces
     from cloaking.projection.transform import transform
     from cloaking.spark_errors import reading

@@ -1,4 +1,4 @@
-"""Read the command line of a projection; refuse at once what is unknown or impossible."""
+"""Parse and check the command line of a projection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ exit codes: 0 done; 1 a bug or lack of memory; 2 bad arguments or data, nothing 
 
 @dataclass(frozen=True)
 class Settings:
-    """What one projection was asked to do."""
+    """The settings of one projection."""
 
     originals: Ref | None = again(measuring.Settings, "originals", default=None)
     avatars: Ref | None = again(measuring.Settings, "avatars", default=None)
@@ -66,8 +66,8 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     """Return the settings of a command line (default: this process's).
 
     Raises:
-        SettingsError: an unknown option, a value of the wrong kind, options that contradict each other.
-        SystemExit: after --help and --version, with 0.
+        SettingsError: an option is unknown or of the wrong kind, or options contradict each other.
+        SystemExit: with code 0, after --help and --version.
     """
     given = vars(parser().parse_args(argv))
     settings = made(Settings, given | {"conf": tuple(given.get("conf", ()))}, space=made(Space, given))
@@ -78,7 +78,7 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
 
 
 def parser() -> Parser:
-    """Return the parser; absent options stay absent."""
+    """Return the parser; its result holds only the options that are given."""
     found = Parser("project", _DESCRIPTION, _EPILOG, (TABLES, RAW, RESULTS, RUNNING))
     found.add_options(Settings)
     found.add_options(Space)
@@ -86,7 +86,7 @@ def parser() -> Parser:
 
 
 def _contradictions(settings: Settings, given: dict[str, object]) -> list[str]:
-    """Return what the settings lack and where they exclude each other."""
+    """Return the problems of missing and of contradicting settings."""
     problems = []
     fitting = ("method", "ncp", "continuous", "categorical", "drop", "missing_continuous", "missing_categorical")
     if settings.model is not None:

@@ -1,4 +1,4 @@
-"""Say by which command a run can be repeated."""
+"""Return the command that repeats a run."""
 
 import json
 import shlex
@@ -13,15 +13,15 @@ _DEFAULTS = {one.name: one.default for owner in (Space, Options, Settings) for o
 
 
 def repeat_with(parameters: Mapping[str, Any], run_date: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words of the command that repeats a run, quoted, and the lines that only a --config file can say.
+    """Return the quoted words of the command that repeats a run, and the lines that must be in a --config file.
 
     Args:
-        parameters: the options of the run as they are published, by their names with underscores.
-        run_date: its date.
+        parameters: the published options of the run, by their names with underscores.
+        run_date: the date of the run.
     """
     parameters = dict(parameters) | {"run_date": run_date}
     if parameters.get("by_position"):
-        parameters.pop("id", None)  # rows are numbered then, and a key is refused
+        parameters.pop("id", None)  # the rows are numbered, and --id would be refused
     arguments, toml = ["local-cloaking"], []
     for key, value in parameters.items():
         if value is None or value is False or value == _DEFAULTS.get(key):
@@ -44,7 +44,7 @@ def repeat_with(parameters: Mapping[str, Any], run_date: str) -> tuple[tuple[str
 
 
 def _toml(value: Any) -> str:
-    """Return a value as TOML has it, on one line."""
+    """Return a value as TOML on one line."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
     if _is_list(value):

@@ -1,4 +1,4 @@
-"""The frame of every command: settings, session, its work, an exit code, and a line for each thing that went wrong."""
+"""Run a command: parse settings, start Spark, do the work, report errors in a line each, return the exit code."""
 
 import atexit
 import contextlib
@@ -32,7 +32,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _ENDED = "Spark's process ended before the job did, killed or out of memory; raise spark.driver.memory"
 _BAD_SETTING = re.compile(r"""\[INVALID_CONF_VALUE[^\]]*\].*?["'](spark\.[\w.]+)["']""")
 _LESS_TO_HOLD = "let local-cloaking hold less at a time (--strategy partition, a smaller --cell-rows)"
-# What Spark says of its tasks -> what it means. A task that is killed leaves no more than that it is gone.
+# Patterns in Spark's errors about tasks, and what they mean. Spark reports only the loss of a task that was killed.
 _LACKING = (
     (
         re.compile(r"No space left on device|Disk quota exceeded"),
@@ -52,11 +52,11 @@ _LACKING = (
         f"{_LESS_TO_HOLD}, or raise spark.executor.memoryOverhead",
     ),
 )
-_CRASHED = re.compile(r"\bFatal Python error: ")  # faulthandler's words, where a worker did what no program may do
+_CRASHED = re.compile(r"\bFatal Python error: ")  # faulthandler prints this when a worker crashes
 
 
 class Settings(Protocol):
-    """What every command is told."""
+    """The settings that every command has."""
 
     @property
     def conf(self) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ _Settings = TypeVar("_Settings", bound=Settings)
 
 
 class Stopped(BaseException):
-    """A signal asks the process to end; no Exception, which py4j would take for a lost connection and try again."""
+    """A signal asked the process to end; not an Exception, which py4j would take for a lost connection and retry."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name} before the end")
@@ -82,13 +82,13 @@ def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession
     """Run a command once and return its exit code.
 
     Args:
-        name: of the command, as its messages begin.
+        name: the command's name, with which its messages begin.
         parse: returns the settings.
-        work: does what they ask, from the session, them and the moment of the start, and returns the exit code.
+        work: does the command's work, given session, settings and start time, and returns the exit code.
 
     Returns:
-        That of `work`; 1 after a bug, or where memory or scratch space did not do; 2 for what is wrong with settings or
-        data, told in a line each; 128 and the signal's number after a signal: 143 for SIGTERM, 130 for SIGINT.
+        The exit code of `work`; 1 after a bug, or if memory or scratch space was insufficient; 2 if settings or data
+        are wrong, with a line per problem; 128 plus its number after a signal: 143 for SIGTERM, 130 for SIGINT.
     """
     start = time.monotonic()
     debug = False
@@ -115,25 +115,25 @@ def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession
 
 
 def _print_traceback() -> None:
-    """Show where an error came from; what addresses in it hold besides a place is left out."""
+    """Print the traceback; addresses in it lose their users and parameters."""
     print(published_words(traceback.format_exc()), file=sys.stderr, end="")
 
 
 def end(code: int) -> None:
-    """End the process with this exit code, whatever a library may do when the interpreter is taken down.
+    """End the process with this exit code, whatever a library may do when the interpreter shuts down.
 
-    Exit handlers run first, so that temporary folders go and coverage is saved. Where the job is run by another program
-    inside its own interpreter (a notebook, Databricks, runpy), that lives on, and SystemExit says a code other than 0:
-    such programs take even an exit with 0 for a failure.
+    Exit handlers run first, so that temporary folders are removed and coverage is saved. If another program runs the
+    job in its own interpreter (a notebook, Databricks, runpy), that program goes on, and SystemExit is raised only for
+    a code other than 0: such programs treat even SystemExit(0) as a failure.
     """
     if _started_for_this():
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()
-        logging.disable(logging.CRITICAL)  # py4j may log that Spark, which a signal stopped too, is gone
+        logging.disable(logging.CRITICAL)  # py4j may log that Spark, stopped by the same signal, is gone
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed by a reader or from the start
+            with contextlib.suppress(OSError, ValueError, AttributeError):  # closed by a reader, or never open
                 stream.flush()
         os._exit(code)
     if code:
@@ -141,7 +141,7 @@ def end(code: int) -> None:
 
 
 def _started_for_this() -> bool:
-    """Tell whether nothing but the console script or the job file called this package."""
+    """Return whether the console script or the job file was started directly, without another program around it."""
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "cloaking":
         frame = frame.f_back
@@ -151,7 +151,7 @@ def _started_for_this() -> bool:
 
 
 def _told(error: Exception) -> tuple[tuple[str, ...], int]:
-    """Return the lines that tell of an error, none for a bug, and the exit code."""
+    """Return the lines that explain an error, none for a bug, and the exit code."""
     if _spark_ended():
         return (_ENDED,), BUG
     if isinstance(error, CloakingError):
@@ -167,20 +167,20 @@ def _told(error: Exception) -> tuple[tuple[str, ...], int]:
 
 
 def _spark_ended() -> bool:
-    """Tell whether the Spark that this process started is gone."""
+    """Return whether the Spark process that this process started has ended."""
     process = getattr(gateway(), "proc", None)
     if process is None:
         return False
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=0.1)  # what the connection lost a moment ago may still be ending
+        process.wait(timeout=0.1)  # after a lost connection, Spark may still be exiting
     return process.poll() is not None
 
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[None]:
-    """Raise `Stopped` where SIGTERM or SIGINT comes within the block, once: what is cleaned up then is not cut off.
+    """Raise `Stopped` at the first SIGTERM or SIGINT within the block; later ones do not interrupt the cleaning up.
 
-    Signals that the process was started to ignore stay so; outside the main thread, where none arrive, nothing changes.
+    Signals that the process already ignores stay ignored. Outside the main thread, where none arrive, nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -199,12 +199,12 @@ def stoppable() -> Iterator[None]:
         yield
     finally:
         for one, handler in before.items():
-            signal.signal(one, handler or signal.SIG_DFL)  # None where something else than Python had set it
+            signal.signal(one, handler or signal.SIG_DFL)  # None if it was not set from Python
 
 
 @contextlib.contextmanager
 def _py4j_silenced() -> Iterator[None]:
-    """Keep out of the log what comes as an exception all the same: py4j's tracebacks, some on the root's logger."""
+    """Suppress py4j's log, part of which goes to the root logger; the same errors are raised as exceptions."""
     root, own = logging.getLogger(), logging.getLogger("py4j")
     level = own.level
     own.setLevel(logging.CRITICAL)
@@ -221,9 +221,9 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
 
 
 def _leave_connection() -> None:
-    """Let this thread speak to Spark on a new connection.
+    """Make this thread use a new connection to Spark.
 
-    On the old one the answer to what is cut off is yet to come, and py4j would take it for that to the next question.
+    On the old one the reply to the interrupted call is still due; py4j would take it for the reply to the next call.
     """
     client: Any = getattr(gateway(), "_gateway_client", None)
     if hasattr(client, "thread_connection"):

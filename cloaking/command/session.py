@@ -1,4 +1,4 @@
-"""Settings -> Spark session: the running one, that of spark-submit, or a new one on this machine."""
+"""Provide the Spark session: the running one, that of spark-submit, or a new one on this machine."""
 
 import contextlib
 import logging
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cloaking")
 
-MOST_MEMORY = 8  # GiB for Spark on a machine of one's own; half of the machine's where that is less
+MOST_MEMORY = 8  # GiB for Spark in local mode, or half of the machine's memory if that is less
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # Spark runs a task per core already
-# A worker that crashes says where, which tells a bug from a worker that was killed.
+# A worker that crashes prints a traceback, which distinguishes a bug from a worker that was killed.
 FAULTS = ("spark.python.worker.faulthandler.enabled", "spark.sql.execution.pyspark.udf.faulthandler.enabled")
 
-# What Spark says where its process ends at once, whose own words are on stderr, or where it cannot read a setting.
+# Spark's errors if its process exits at once (its output is on stderr), or if it cannot parse a setting.
 _WRONG_SETTING = re.compile(r"JAVA_GATEWAY_EXITED|Could not parse Master URL|NumberFormatException|IllegalArgument")
 
 
 def gateway() -> Any:
-    """Return what connects this process to a Spark of its own; None before Spark is asked for, and under Connect."""
+    """Return py4j's gateway to this process's own Spark; None before Spark starts, and under Spark Connect."""
     pyspark = sys.modules.get("pyspark")
     return None if pyspark is None else pyspark.SparkContext._gateway
 
 
 @contextlib.contextmanager
 def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
-    """Give the running Spark session, or start one and stop it at the end.
+    """Yield the running Spark session, or start one and stop it when the block ends.
 
     Args:
-        conf: settings KEY=VALUE for a new session; they win over all others.
+        conf: settings KEY=VALUE for a new session; they override all others.
 
     Raises:
-        SettingsError: Spark would be started on this machine and there is no Java for it.
+        SettingsError: Spark must be started on this machine, and there is no usable Java or a setting is wrong.
     """
     given = dict(setting.split("=", 1) for setting in conf)
     here = java.started_here(given)
     if here:
         java.find()
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else the workers take another python3 from the PATH
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers use the python3 on the PATH
     _silence_pyspark()
     from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
@@ -74,12 +74,12 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     try:
         yield spark
     finally:
-        with contextlib.suppress(Py4JError, OSError):  # Spark's process may be gone; what ended the block is told
+        with contextlib.suppress(Py4JError, OSError):  # Spark may be gone; the block's own error is raised
             spark.stop()
 
 
 def _running() -> "SparkSession | None":
-    """Return the session of this thread, or else that of this process."""
+    """Return the session of this thread, else that of this process, else None."""
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
@@ -91,7 +91,7 @@ def _running() -> "SparkSession | None":
 
 @contextlib.contextmanager
 def _starting() -> Iterator[None]:
-    """Say in a line that settings do not let Spark start; where a cluster does not answer, that is no such thing."""
+    """Turn errors about settings with which Spark cannot start into a SettingsError; others, as of a cluster, pass."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
 
@@ -106,7 +106,7 @@ def _starting() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _same_handler() -> Iterator[None]:
-    """Keep the handler of SIGINT: Spark's start puts one in its place that asks a Spark which may be gone."""
+    """Keep the handler of SIGINT: Spark replaces it at its start by one that calls Spark, which may be gone."""
     handler = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -116,7 +116,7 @@ def _same_handler() -> Iterator[None]:
 
 
 def _own_machine() -> dict[str, str]:
-    """Return the settings for a machine of one's own: all cores, half of the memory, a progress bar on a terminal."""
+    """Return the settings of local mode: all cores, half of the memory, a progress bar if stderr is a terminal."""
     memory = memory_limit() // 2**20
     return {
         "spark.master": "local[*]",
@@ -127,16 +127,16 @@ def _own_machine() -> dict[str, str]:
 
 
 def memory_limit(root: Path = Path("/")) -> int:
-    """Return how many bytes this process may take: those of the machine, or of its container where that has fewer.
+    """Return the memory in bytes that this process may use: the machine's, or its container's limit if lower.
 
-    Source: the limits of control groups, version 1 and 2, of this process's group and of those above it.
+    Source: the limits of Linux control groups, version 1 and 2, of this process's group and of its parents.
 
     Args:
-        root: where the file systems proc and sys are.
+        root: the folder under which proc and sys are mounted.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     groups = root / "sys/fs/cgroup"
-    with contextlib.suppress(OSError):  # no Linux
+    with contextlib.suppress(OSError):  # not Linux
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, group = line.split(":", 2)
             own = groups / "memory" if "memory" in controllers.split(",") else groups
@@ -150,10 +150,10 @@ def memory_limit(root: Path = Path("/")) -> int:
 
 
 def _silence_pyspark() -> None:
-    """Keep Spark's messages out of the log of its Python side: they quote values of records."""
+    """Suppress the log of Spark's Python side: its messages quote values of records."""
     try:
         from pyspark.logger import PySparkLogger
-    except ImportError:  # before Spark 4 there is no such log
+    except ImportError:  # Spark 3.5 has no such log
         return
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True

@@ -1,4 +1,4 @@
-"""Read the command line and the TOML file of a measurement; refuse at once what is unknown or impossible."""
+"""Parse and check the command line and the TOML file of a measurement."""
 
 import argparse
 import datetime
@@ -27,7 +27,7 @@ from cloaking.options import (
 from cloaking.results import Rule, quantile_share
 from cloaking.tables.reference import FOLDER_SIGN, Connection, Ref
 
-LONGEST_NAME = 250  # bytes of a folder's name, without `name=`
+LONGEST_NAME = 250  # bytes; most file systems allow 255 for the folder `name=...`
 GATE = "gate (none unless set; --config may hold rules on quantiles and groups)"
 
 _DESCRIPTION = """\
@@ -50,7 +50,7 @@ nothing written; 3 the gate is not met, everything written."""
 
 def _share(given: str) -> float:
     found = number(given, 1, "a share from 0 to below 1")
-    if found == 1:  # no figure falls by more than all
+    if found == 1:  # no figure can fall by more than 100%
         raise argparse.ArgumentTypeError(f"a share from 0 to below 1 is needed, not '{given}'")
     return found
 
@@ -64,7 +64,7 @@ def _date(given: str) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What one run was asked to do."""
+    """The settings of one run."""
 
     originals: Ref = option(group=TABLES, read=reference, metavar="REF", help="table of originals, one row each")
     avatars: Ref = option(group=TABLES, read=reference, metavar="REF", help="table of avatars, one row each")
@@ -126,13 +126,13 @@ class Settings:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All that the run must reach."""
+        """All rules that the run must meet."""
         least = {"local_cloaking": self.min_local_cloaking, "hidden_rate": self.min_hidden_rate}
         return (*(Rule(metric, value) for metric, value in least.items() if value is not None), *self.gates)
 
     @property
     def measured(self) -> Options:
-        """The options of the measurement, with the quantiles and counts that the rules are about."""
+        """The options of the measurement, with the quantiles and counts that the rules need."""
         shares = (quantile_share(rule.metric) for rule in self.gates)
         medians = (rule.threshold for rule in self.rules if rule.metric == "local_cloaking")
         return replace(
@@ -146,8 +146,8 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
     """Return the settings of a command line (default: this process's).
 
     Raises:
-        SettingsError: an unknown option or key, a value of the wrong type, options that contradict each other.
-        SystemExit: after --help and --version, with 0.
+        SettingsError: an option or key is unknown or of the wrong type, or options contradict each other.
+        SystemExit: with code 0, after --help and --version.
     """
     reader = parser()
     given = vars(reader.parse_args(argv))
@@ -156,7 +156,7 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
         raise SettingsError("--report chooses one of the reports of a --config file, which is not given")
     file = None if path is None else File(path, report)
     values = {} if file is None else file.values(reader.readable(), given)
-    conf = (*values.get("conf", ()), *given.get("conf", ()))  # the last one of a setting wins
+    conf = (*values.get("conf", ()), *given.get("conf", ()))  # of equal keys the last one is used
     values |= given | {"conf": conf}
     problems = _contradictions(values)
     tables: list[Ref] = [values[name] for name in ("originals", "avatars", "link") if name in values]
@@ -175,7 +175,7 @@ def parse(argv: Sequence[str] | None = None) -> Settings:
 
 
 def parser() -> Parser:
-    """Return the parser; absent options stay absent, so that a TOML key can stand behind each."""
+    """Return the parser; its result holds only the options that are given, so that the TOML file fills in the rest."""
     found = Parser("local-cloaking", _DESCRIPTION, _EPILOG, (TABLES, LINK, SPACE, RAW, RESULTS, GATE, RUNNING))
     found.add_options(Options)
     found.add_options(Settings)
@@ -186,7 +186,7 @@ def parser() -> Parser:
 
 
 def _contradictions(values: Mapping[str, Any]) -> list[str]:
-    """Return what the settings lack and where they exclude each other; `values` holds those that were given."""
+    """Return the problems of missing and of contradicting settings; `values` holds those that were given."""
     problems = [f"--{name} is missing" for name in ("originals", "avatars") if name not in values]
     if "output" not in values and not values.get("dry_run"):
         problems.append("--output is missing: the folder of the report (or give --dry-run)")
@@ -200,7 +200,7 @@ def _contradictions(values: Mapping[str, Any]) -> list[str]:
 
 
 def _link_problems(values: Mapping[str, Any]) -> list[str]:
-    """Return where the key and the ways to say the link exclude each other."""
+    """Return the problems of the key and of the options for the link that exclude each other."""
     problems = []
     ways = [name for name in ("made_from", "link", "by_position") if values.get(name)]
     if len(ways) > 1:
@@ -224,7 +224,7 @@ def _link_problems(values: Mapping[str, Any]) -> list[str]:
 
 
 def _space_problems(values: Mapping[str, Any]) -> list[str]:
-    """Return what is asked of a projection without one, and what one lacks."""
+    """Return the problems of projection options without --project, and of --project without what it needs."""
     if "project" not in values:
         fitting = ("continuous", "categorical", "drop", "missing_continuous", "missing_categorical", "unseen")
         return [f"--{name.replace('_', '-')} is about --project" for name in fitting if name in values]
@@ -233,7 +233,7 @@ def _space_problems(values: Mapping[str, Any]) -> list[str]:
 
 
 def _result_problems(values: Mapping[str, Any]) -> list[str]:
-    """Return what is said of results that are not asked for, and a name that a history cannot keep."""
+    """Return the problems of options for results that are not requested, and of names that a history cannot keep."""
     problems = []
     if values.get("overwrite") and "counts" not in values:
         problems.append("--overwrite is about --counts, which is not given")
@@ -249,7 +249,7 @@ def _result_problems(values: Mapping[str, Any]) -> list[str]:
 
 
 def _gate_problems(values: Mapping[str, Any]) -> list[str]:
-    """Return where rules are about the same figure twice, or about groups that nobody asked for."""
+    """Return the problems of several rules on one figure, and of rules on groups without --group-by."""
     rules: Sequence[Rule] = values.get("gates", ())
     asked: list[tuple[str, str | None]] = [
         (metric, None) for metric in ("local_cloaking", "hidden_rate") if f"min_{metric}" in values

@@ -1,1 +1,1 @@
-"""Spark spreads: two projected tables are linked, checked, counted in parallel and summarised."""
+"""Link, check, count and summarise two projected tables with Spark."""

@@ -1,4 +1,4 @@
-"""Spark's Arrow batches <-> numpy, for functions that Spark maps over a table; what is kept passes untouched."""
+"""Convert Spark's Arrow batches to numpy and back, for functions that Spark maps over a table."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def joined(batches: Batches, at_least: int = ROWS) -> Iterator[pa.Table]:
-    """Join the small batches that Spark sends to tables of `at_least` so many rows, but for the last."""
+    """Join Spark's small batches into tables of `at_least` this many rows, except the last."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -30,10 +30,10 @@ def joined(batches: Batches, at_least: int = ROWS) -> Iterator[pa.Table]:
 
 
 def collected(table: DataFrame) -> pa.Table:
-    """Bring a table to the driver in columns, ten times as fast as row by row, whatever the session says of Arrow."""
+    """Collect a table by columns, ten times as fast as by rows, whatever the session's settings of Arrow."""
     if hasattr(DataFrame, "toArrow"):
         return table.toArrow()
-    own: Any = table  # Spark 3.5 has no public way, but for Spark Connect, where toPandas always comes in columns
+    own: Any = table  # Spark 3.5 has no public method, except for Spark Connect, whose toPandas always uses Arrow
     if hasattr(own, "_collect_as_arrow"):
         return pa.Table.from_batches(own._collect_as_arrow(), to_arrow_schema(table.schema))
     return pa.Table.from_pandas(own.toPandas())
@@ -45,13 +45,13 @@ def matrix(table: pa.Table, names: Sequence[str]) -> NDArray[np.float64]:
 
 
 def with_columns(table: pa.Table, **columns: NDArray[np.generic]) -> Iterator[pa.RecordBatch]:
-    """Append numpy columns and give the table back as batches."""
+    """Append numpy columns to a table and yield its batches."""
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))
     yield from table.to_batches()
 
 
 def schema(table: DataFrame, kept: Sequence[str], **columns: T.DataType) -> T.StructType:
-    """Return the schema of some columns of a table and of new ones that are never null."""
+    """Return the schema of the kept columns of a table, followed by new columns that are never null."""
     new = [T.StructField(name, kind, nullable=False) for name, kind in columns.items()]
     return T.StructType([*(table.schema[name] for name in kept), *new])

@@ -1,4 +1,4 @@
-"""The broadcast strategy: one index of all avatars, shipped as a file that the workers of a machine map into memory."""
+"""Count by broadcast: one index of all avatars is sent as a file, which all workers of a machine map into memory."""
 
 import atexit
 import contextlib
@@ -27,26 +27,26 @@ log = logging.getLogger(__name__)
 
 
 class Shipped:
-    """The file of an index that Spark sends to its workers, freed when this object is gone, unless it is kept.
+    """The file of an index that Spark sends to its workers, freed when this object is deleted, unless `keep` is called.
 
     Args:
         name: the file's name, by which a worker finds it.
-        paths: where it lies on the driver.
+        paths: the file's copies on the driver.
     """
 
     def __init__(self, name: str, paths: tuple[Path, ...]) -> None:
         self.name = name
         self._free = weakref.finalize(self, _empty, paths)
-        self._free.atexit = False  # the folder goes as a whole
+        self._free.atexit = False  # at exit the whole folder is removed
 
     def keep(self) -> None:
-        """Keep the file until Spark stops, for a DataFrame, and all that is derived from it, which may be run later."""
+        """Keep the file until Spark stops, since a DataFrame that needs it may be evaluated later."""
         self._free.detach()
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The counts of each original, lazy, and the file that running them needs, if there is one."""
+    """The lazy counts of each original, and the file that their evaluation needs, if there is one."""
 
     table: DataFrame
     shipped: Shipped | None = None
@@ -60,7 +60,7 @@ def count(plan: Plan, linked: DataFrame) -> Counted:
     if len(points) != rows:
         raise InputError(f"avatars: {rows:,} rows when checked, {len(points):,} when read; measure a snapshot")
     shipped = _ship(linked.sparkSession, AvatarIndex(points))
-    name = shipped.name  # all that the function below refers to: it is sent to the workers
+    name = shipped.name  # the function below must refer only to this: Spark sends it to the workers
     log.info("index: avatars=%d seconds=%.1f", len(points), time.monotonic() - start)
 
     kept = [*columns.keys, "group"]
@@ -77,7 +77,7 @@ def count(plan: Plan, linked: DataFrame) -> Counted:
 
 
 def _ship(spark: SparkSession, index: AvatarIndex) -> Shipped:
-    """Send the index to the workers as a file of a name of its own, so that jobs at once never meet each other's."""
+    """Send the index to the workers as a file with a unique name, so that concurrent jobs never share a file."""
     path = _folder() / f"avatars-{uuid.uuid4().hex}.npy"
     try:
         index.save(path)
@@ -90,17 +90,17 @@ def _ship(spark: SparkSession, index: AvatarIndex) -> Shipped:
     context = context_of(spark)
     if context is None:
         spark.addArtifact(str(path), file=True)
-        path.unlink()  # the server has it now, until the session ends
+        path.unlink()  # the server keeps a copy until the session ends
         return Shipped(path.name, ())
     context.addFile(str(path))
     return Shipped(path.name, (path, Path(SparkFiles.get(path.name))))
 
 
 def _empty(paths: tuple[Path, ...]) -> None:
-    """Put empty files in the place of these.
+    """Replace files by empty ones.
 
-    Spark announces every file to each new executor, which fails where one is missing or differs from an earlier copy.
-    A file that a worker has mapped into memory lives on until that worker lets go of it.
+    Spark announces every file to each new executor, which fails if one is missing or differs from an earlier copy.
+    A file that a worker has mapped into memory exists until that worker releases it.
     """
     for path in paths:
         with contextlib.suppress(OSError):  # Spark removed its copy when it stopped
@@ -111,7 +111,7 @@ def _empty(paths: tuple[Path, ...]) -> None:
 
 @cache
 def _folder() -> Path:
-    """Make this process's folder for what is shipped; Spark's workers may ask for it until the process ends."""
+    """Create this process's folder for shipped files; Spark's workers may request them until the process ends."""
     folder = Path(tempfile.mkdtemp(prefix="cloaking-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -1,6 +1,6 @@
-"""Everything that can be wrong with the input: two tables in, their row counts out, or one error with every problem.
+"""Check keys, links and coordinates of two tables, and report all their problems in one error.
 
-Each problem is a line with table, column, count and fix. Nothing is computed before all checks have passed.
+Each problem is a line with table, column, count and fix. No distance is computed before all checks have passed.
 """
 
 import logging
@@ -26,12 +26,12 @@ from cloaking.spark_errors import reading
 
 log = logging.getLogger(__name__)
 
-RESULTS = ("closer", "tied", "cloaking")  # the columns that stand beside the key in the counts
+RESULTS = ("closer", "tied", "cloaking")  # the columns of the counts besides the key
 
 
 @dataclass(frozen=True)
 class Rows:
-    """How many rows passed on each side, and what is suspect about them without being wrong."""
+    """The number of rows in each table, and warnings about them."""
 
     originals: int
     avatars: int
@@ -41,17 +41,17 @@ class Rows:
 def check(
     originals: Side, avatars: Side, columns: Columns, problems: Iterable[str] = (), null_is_unlinked: bool = False
 ) -> Rows:
-    """Look for everything that is wrong with both tables, in one pass over their keys and coordinates.
+    """Check both tables in one pass over their keys and coordinates, and return their row counts.
 
     Args:
         originals: the originals, with their key.
-        avatars: the avatars, with the columns that name the original that each was made from.
-        columns: what the run uses of them.
-        problems: what is known to be wrong already.
-        null_is_unlinked: an avatar without a key is one without a link, not a mistake.
+        avatars: the avatars, with the columns that name the original from which each was made.
+        columns: the columns of both that the run uses.
+        problems: problems found before.
+        null_is_unlinked: whether a null key means an avatar without a link; otherwise it is a problem.
 
     Raises:
-        InputError: with one line per problem.
+        InputError: there are problems; the message has a line for each.
     """
     found, sides = list(problems), (originals, avatars)
     keys = [
@@ -84,12 +84,12 @@ def check(
 
 
 def of_components(side: Side, components: Sequence[str]) -> list[str]:
-    """Return what is wrong with the components of one table, where its keys cannot be looked at."""
+    """Return the problems of one table's components, for when its keys cannot be checked."""
     return [*component_problems(side, components), *_coordinate_problems(side, numbers(side, components))]
 
 
 def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
-    """Return what is wrong with a link table and with the ids of the avatars that it refers to."""
+    """Return the problems of a link table and of the avatars' ids to which it refers."""
     problems = [
         *missing(link, (ORIGINAL_ID, AVATAR_ID), "column", f"a link table has {ORIGINAL_ID} and {AVATAR_ID}"),
         *missing(originals, originals.key, "key column", "name the key with --id"),
@@ -118,7 +118,7 @@ def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
 def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> dict[str, int]:
     """Count rows, keys and unusable coordinates of both sides (0 originals, 1 avatars), in one action.
 
-    The rows of both are stacked and counted per key; the counts of all keys then fold into a single row.
+    The rows of both are united and counted per key; the counts of all keys are then summed into a single row.
     """
     keys = [f"key_{i}" for i in range(len(sides[0].key))]
     parts = []
@@ -153,7 +153,7 @@ def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> d
 
 
 def _read_apart(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> None:
-    """Read what is used of each side by itself, since an error of both together does not tell whose it is."""
+    """Read the used columns of each side separately, to find out which side causes an error of both together."""
     problems: list[str] = []
     for side, names in zip(sides, components, strict=True):
         try:
@@ -193,10 +193,10 @@ def _row_problems(
 
 
 def _written_otherwise(sides: Sequence[Side], alone: int) -> str | None:
-    """Say what keeps keys apart that are the same but for how they are written: passes taken only where some are alone.
+    """Find a difference in notation that keeps keys from matching, in extra passes; called only if some do not match.
 
     Returns:
-        The fix, None where no way to write them brings at least half of those that are alone together.
+        The fix, or None if ignoring no such difference matches at least half of the unmatched keys.
     """
     ways: dict[str, Callable[[Column], Column]] = {
         "with .0 behind whole numbers": lambda key: F.regexp_replace(key, r"^([+-]?[0-9]+)[.]0+$", "$1"),
@@ -219,7 +219,7 @@ def _written_otherwise(sides: Sequence[Side], alone: int) -> str | None:
 
 
 def _coordinate_problems(side: Side, components: Sequence[str]) -> list[str]:
-    """Count rows and, per component, unusable coordinates: a pass taken only where something is wrong."""
+    """Return the problems of unusable coordinates; this extra pass is made only if there are some, or no rows."""
     fix = dict.fromkeys(("null", "NaN", "infinite"), "fill or drop these rows before the projection")
     fix["an integer beyond 2^53"] = "a double would round it; rescale the component"
     asked = [(name, kind) for name in components for kind in fix]
@@ -251,13 +251,13 @@ def _warnings(originals: Side, avatars: Side, counts: dict[str, int]) -> tuple[N
 
 
 def _usable(side: Side, name: str) -> Column:
-    """Tell whether a coordinate is a finite number that a double holds; null and NaN are below no bound."""
+    """Return whether a coordinate is finite and exact as a double; for null and NaN the comparison is false."""
     finite = F.coalesce(F.abs(column(name).cast("double")) < float("inf"), F.lit(False))
     return finite & ~_beyond(side, name)
 
 
 def _unusable(side: Side, name: str) -> list[Column]:
-    """Tell whether a coordinate is null, NaN, infinite, or an integer that a double would round."""
+    """Return whether a coordinate is null, NaN, infinite, or an integer that a double would round, in this order."""
     value = column(name).cast("double")
     return [value.isNull(), F.isnan(value), F.abs(value) == float("inf"), _beyond(side, name)]
 

@@ -1,7 +1,7 @@
-"""Count closer, tied and cloaking per original: the kernel spread over Spark's tasks.
+"""Count closer, tied and cloaking per original, by running the kernel in Spark's tasks.
 
-Either the avatars' index is built once on the driver and shipped to every machine (broadcast), or space is cut into
-cells and each task counts within one (partition). Both give the same counts, bit for bit.
+Either the avatars' index is built once on the driver and sent to every machine (broadcast), or space is cut into
+cells and each task counts within one (partition). Both give exactly the same counts.
 """
 
 from pyspark.sql import DataFrame
@@ -16,7 +16,7 @@ def count(plan: Plan, linked: DataFrame) -> Counted:
     """Return one row per original: its key, group, closer, tied, cloaking (bigint).
 
     Args:
-        plan: what is counted, and how.
+        plan: the tables to count and how.
         linked: one row per original with its own avatar's coordinates, in the partitions to count in.
 
     Raises:
@@ -26,7 +26,7 @@ def count(plan: Plan, linked: DataFrame) -> Counted:
         counted = broadcast.count(plan, linked)
     else:
         counted = Counted(partition.count(plan, linked))
-    cloaking = F.col("within") - 1  # its own avatar is within, and does not hide it
+    cloaking = F.col("within") - 1  # `within` includes the own avatar, which does not hide its original
     tied = cloaking - F.col("closer")
     kept = [*plan.columns.keys, "group", "closer"]
     return Counted(counted.table.select(*kept, tied.alias("tied"), cloaking.alias("cloaking")), counted.shipped)

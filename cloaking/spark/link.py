@@ -1,4 +1,4 @@
-"""Originals + avatars -> one row per original with its own avatar's coordinates, under names that cannot clash."""
+"""Link originals and avatars: one row per original with its own avatar's coordinates, under names that cannot clash."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from cloaking.results import OTHER_GROUPS, SMALLEST_GROUP
 ORIGINAL_ID, AVATAR_ID = "original_id", "avatar_id"  # the columns of a link table
 NO_GROUP = "(none)"
 PANDAS_INDEX = "__index_level_"
-_LINKS, _LINKED = "_cloaking_links_", "_cloaking_linked_"  # of a join with a link table; names that no table has
+_LINKS, _LINKED = "_cloaking_links_", "_cloaking_linked_"  # column names in the join that no table has
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of both tables that a run uses, by their own names."""
+    """The columns of both tables that a run uses, by their names in the tables."""
 
     id: tuple[str, ...]
     made_from: tuple[str, ...]
@@ -49,11 +49,10 @@ def choose_components(
     ncp: int | None,
     label: str = "originals",
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Return the components to measure over, and what is wrong with the choice.
+    """Return the components to measure over, and the problems of this choice.
 
-    Unless named they are the numeric columns of the originals without those set `apart` (keys, group, partitions) and
-    without the row index that pandas leaves in its files, numbered names in the order of their numbers; `ncp` takes the
-    first.
+    Unless named they are the numeric columns of the originals, except those set `apart` (keys, group, partitions) and
+    the row index that pandas leaves in its files; numbered names are sorted by number. Only the first `ncp` are used.
     """
     if components is None:
         numeric = [field.name for field in originals.schema if isinstance(field.dataType, NumericType)]
@@ -66,14 +65,14 @@ def choose_components(
 
 
 def own_ids(avatars: DataFrame, key: Sequence[str]) -> tuple[str, ...]:
-    """Return the column of the avatars' own ids, which a link table refers to: that of the key, else `avatar_id`."""
+    """Return the column of the avatars' own ids, to which a link table refers: the key's name, else `avatar_id`."""
     if all(alike(name, avatars.columns) for name in key):
         return tuple(key)
     return tuple(alike(AVATAR_ID, avatars.columns)[:1]) or tuple(key)
 
 
 def by_link_table(avatars: DataFrame, avatar_id: str, link: DataFrame) -> DataFrame:
-    """Give each avatar the column `original_id` of a link table; avatars without a link have null there."""
+    """Add the column `original_id` of a link table to the avatars; it is null for avatars without a link."""
     pairs = link.select(column(ORIGINAL_ID), column(AVATAR_ID).alias(_LINKED))
     rest = [column(name) for name in avatars.columns if not alike(name, [ORIGINAL_ID])]
     keyed = avatars.select(*rest, column(avatar_id).alias(_LINKS))
@@ -99,11 +98,11 @@ def avatars(table: DataFrame, columns: Columns) -> DataFrame:
 
 
 def link(originals: DataFrame, avatars: DataFrame, columns: Columns, tasks: int) -> DataFrame:
-    """Join both selections on the key, in `tasks` partitions: one row per original, its own avatar beside it.
+    """Join both selections on the key, in `tasks` partitions: one row per original with its own avatar.
 
-    A number of partitions that is asked for is kept: adaptive execution would merge them by their bytes, which say
-    nothing of the work that counting makes of them. Of a join Spark makes at least spark.sql.shuffle.partitions, 200
-    unless set; those are brought together again, since small tasks count slowly.
+    Spark keeps an explicit number of partitions; otherwise adaptive execution would merge them by their bytes, which do
+    not indicate the work of counting. A join has at least spark.sql.shuffle.partitions (default 200) partitions; these
+    are coalesced again, since small tasks count slowly.
     """
     left, right = (side.repartition(tasks, *columns.keys) for side in (originals, avatars))
     linked = left.join(right, on=columns.keys, how="inner").coalesce(tasks)
@@ -111,14 +110,14 @@ def link(originals: DataFrame, avatars: DataFrame, columns: Columns, tasks: int)
 
 
 def group_label(group: str) -> Column:
-    """Return the group's label as text; null is the group (none)."""
+    """Return the group's label as text; the label of null is (none)."""
     return F.coalesce(column(group).cast("string"), F.lit(NO_GROUP))
 
 
 def merge_small_groups(sizes: Mapping[str, int]) -> tuple[list[str], bool]:
-    """Return the labels that stand alone, largest first, and whether the rest is merged into (other).
+    """Return the labels of the groups that are not merged, largest first, and whether others are merged into (other).
 
-    Groups under 100 originals are merged; if the rest is under 100 itself, the next smallest group joins it.
+    Groups under 100 originals are merged; if (other) is then still under 100, the next smallest group is added to it.
     """
     large = (label for label, size in sizes.items() if size >= SMALLEST_GROUP and label != OTHER_GROUPS)
     alone = sorted(large, key=lambda label: (-sizes[label], label))
@@ -130,7 +129,7 @@ def merge_small_groups(sizes: Mapping[str, int]) -> tuple[list[str], bool]:
 
 
 def _group_number(group: str, numbers: Mapping[str, int]) -> Column:
-    """Return the number of the row's group; labels without a number of their own have that of (other)."""
+    """Return the number of the row's group; labels without their own number get that of (other)."""
     known = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
     return F.coalesce(F.try_element_at(known, group_label(group)), F.lit(numbers.get(OTHER_GROUPS, 0)))
 

@@ -1,7 +1,7 @@
-"""The partition strategy: avatars and the originals that must see them meet cell by cell, and the counts are summed.
+"""Count by partition: space is cut into cells of avatars, each original visits cells, and its counts are summed.
 
-An original adds the sizes of the cells wholly inside its ball, visits the cells that its ball crosses, and skips the
-rest. No task holds more avatars than a cell has, nor more than a batch of the originals that visit it.
+An original adds the sizes of the cells entirely inside its ball, visits the cells that its ball crosses, and skips the
+rest. A task holds at most the avatars of one cell and one batch of the originals that visit it.
 """
 
 import logging
@@ -26,7 +26,7 @@ from cloaking.spark.plan import Plan
 
 log = logging.getLogger(__name__)
 
-SAMPLED_PER_CELL = 1_000  # a sample of so many points per cell finds cells of even size within a tenth
+SAMPLED_PER_CELL = 1_000  # with this many sampled points per cell, the cells' sizes are equal within a tenth
 
 Integers = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ def count(plan: Plan, linked: DataFrame) -> DataFrame:
     found = int(boxes.size.sum())
     if found != rows:
         raise InputError(f"avatars: {rows:,} rows when checked, {found:,} when read; measure a snapshot")
-    # A cell that still holds too many, near points that the sample missed, is split by a hash; each part is visited.
+    # A cell that is too large, as the sample missed a cluster of points, is split by a hash; each part is visited.
     parts = np.ones(cells.count, np.int64)
     parts[boxes.cell] = -(-boxes.size // cell_rows)
     log.info(
@@ -65,7 +65,7 @@ def count(plan: Plan, linked: DataFrame) -> DataFrame:
 
 
 def _cut(avatars: DataFrame, columns: Columns, rows: int, cell_rows: int) -> Cells:
-    """Cut space into cells of about `cell_rows` avatars, from a sample of them."""
+    """Cut space into cells of about `cell_rows` avatars, estimated from a sample."""
     wanted = SAMPLED_PER_CELL * -(-rows // cell_rows)
     points = avatars.select(*columns.own)
     if wanted < rows:
@@ -88,7 +88,7 @@ def _boxes(avatars: DataFrame, columns: Columns, cells: Cells) -> Boxes:
 
 
 def _placed(avatars: DataFrame, columns: Columns, cells: Cells, parts: Integers) -> DataFrame:
-    """Give each avatar its cell and its part of the cell, by a hash, which a task that is tried again repeats."""
+    """Add to each avatar its cell and its part of the cell, by a hash, so that a retried task gives the same parts."""
     own = columns.own
     hashed = avatars.select(*own, F.xxhash64(*columns.keys, *own).alias("hash"))
 
@@ -106,9 +106,9 @@ def _placed(avatars: DataFrame, columns: Columns, cells: Cells, parts: Integers)
 def _visits(
     linked: DataFrame, columns: Columns, cells: Cells, boxes: Boxes, parts: Integers, tie_tolerance: float
 ) -> DataFrame:
-    """Return a row per original and part of a cell that it visits; the first holds the counts that need no visit.
+    """Return a row per original and part of a cell that it visits; its first row has the counts that need no visit.
 
-    An original without a visit has one row all the same, in a cell below 0; those are spread as widely as the others.
+    An original that visits no cell also has one row, with a negative cell; these rows are spread over as many tasks.
     """
     originals, own = columns.originals, columns.own
     kept = [*columns.keys, "group", *originals, *own]
@@ -121,7 +121,7 @@ def _visits(
             exponents, lower, upper = bounds(x, y, tie_tolerance)
             row, cell, closer, within = boxes.meet(x, lower, upper, everywhere=exponents != 0)
             row, cell, part = _each_part(row, cell, parts)
-            own_here = (cells.of(y)[row] == cell) & (parts[cell] == 1)  # which part of a split cell is not asked
+            own_here = (cells.of(y)[row] == cell) & (parts[cell] == 1)  # in a split cell its part is not determined
             alone = np.setdiff1d(np.arange(len(x)), row)
             nowhere = -1 - table["hash"].to_numpy()[alone] % spread
             row = np.concatenate([row, alone])
@@ -144,7 +144,7 @@ def _visits(
 
 
 def _each_part(row: Integers, cell: Integers, parts: Integers) -> tuple[Integers, Integers, Integers]:
-    """Repeat each visit of a cell for each of the cell's parts."""
+    """Repeat each visit of a cell for every part of the cell."""
     times = parts[cell]
     part = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
     return np.repeat(row, times), np.repeat(cell, times), part
@@ -153,7 +153,7 @@ def _each_part(row: Integers, cell: Integers, parts: Integers) -> tuple[Integers
 def _cell_counter(
     columns: Columns, kept: list[str], tie_tolerance: float
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return the function that counts rows sorted by cell and part, the avatars of each before its visitors."""
+    """Return the function that counts over rows sorted by cell and part, with the avatars before the visitors."""
     originals, own = columns.originals, columns.own
 
     def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -179,7 +179,7 @@ def _cell_counter(
 
 
 def _runs(tables: Iterable[pa.Table]) -> Iterator[tuple[tuple[int, int], bool, pa.Table]]:
-    """Cut tables where cell, part or visitor change: place, whether these are visitors, rows."""
+    """Split tables where cell, part or visitor changes, and yield (cell, part), visitor and rows of each piece."""
     for table in tables:
         cell, part, visitor = (table[name].to_numpy() for name in ("cell", "part", "visitor"))
         change = (np.diff(cell) != 0) | (np.diff(part) != 0) | (visitor[1:] != visitor[:-1])

@@ -17,17 +17,17 @@ from cloaking.spark.arrow import ROWS
 
 log = logging.getLogger(__name__)
 
-GROUPS = 1_000  # the most groups with figures of their own
+GROUPS = 1_000  # the most groups with separate figures
 FEWEST_ROWS_PER_TASK = 20_000  # below this, starting a task costs more than counting its rows
-# What a task holds of its originals: the more of them, the nearer are those that reach a leaf together. At ten million
-# rows of 5 components, two million at a time cost 7 s of a core per million, 250,000 at a time 17 s. They take some
-# 0.6 GiB, whatever the number of components.
+# Coordinates of originals that a task holds at a time: the more originals, the nearer are those that visit a leaf
+# together. With ten million rows of 5 components, two million at a time took 7 core seconds per million originals,
+# 250,000 at a time 17. This needs about 0.6 GiB, whatever the number of components.
 COORDINATES_TOGETHER = 10_000_000
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How the counting is spread: the strategy (never auto) and the number of tasks."""
+    """How the counting is distributed: the strategy (never auto) and the number of tasks."""
 
     strategy: str
     tasks: int
@@ -53,14 +53,14 @@ def prepare(
 
     Args:
         originals: the originals with their key.
-        avatars: the avatars with the columns that name the original each was made from, or with those of their own
-            ids where a link table refers to them.
-        options: what the measurement was told.
+        avatars: the avatars with the columns that name the original from which each was made or, with a link table,
+            with the column of their own ids.
+        options: the options of the measurement.
         linked_by: a link table `original_id`, `avatar_id`.
-        partitions: columns of the originals that are components only where they are named.
+        partitions: columns of the originals that are components only if named.
 
     Raises:
-        InputError: everything that is wrong with the tables, one line each.
+        InputError: the tables are wrong; the message has a line for each problem.
     """
     excluded = [*originals.key, *partitions, *([options.group_by] if options.group_by is not None else [])]
     chosen, problems = link.choose_components(
@@ -93,9 +93,9 @@ def prepare(
 
 
 def spread(spark: SparkSession, originals: int, avatars: int, ncp: int, options: Options) -> Spread:
-    """Decide how to count: auto broadcasts avatars of up to `broadcast_limit` MiB, and cuts more of them into cells.
+    """Choose strategy and number of tasks: auto broadcasts up to `broadcast_limit` MiB of avatars, else partitions.
 
-    The number of tasks, unless given, follows the originals and, where they can be asked, the cores.
+    Unless given, the number of tasks depends on the number of originals and, if Spark can say it, of cores.
     """
     strategy, tasks = options.strategy, options.tasks
     if strategy == "auto":
@@ -109,18 +109,18 @@ def spread(spark: SparkSession, originals: int, avatars: int, ncp: int, options:
 
 
 def rows_together(ncp: int) -> int:
-    """Return how many originals are counted at a time."""
+    """Return the number of originals that a task counts at a time."""
     return max(ROWS, COORDINATES_TOGETHER // ncp)
 
 
 def context_of(spark: SparkSession) -> SparkContext | None:
-    """Return the SparkContext, None under Spark Connect, which has none."""
-    session: object = spark  # under Connect it is another class
+    """Return the SparkContext, or None under Spark Connect, which has none."""
+    session: object = spark  # a Spark Connect session is of another class
     return session.sparkContext if isinstance(session, SparkSession) else None
 
 
 def _groups(originals: Side, group_by: str) -> dict[int, str]:
-    """Number the groups that are told apart from 1, the small ones merged."""
+    """Return the labels of the groups by their numbers, from 1, with the small groups merged."""
     counted = originals.table.groupBy(link.group_label(group_by).alias("label")).count()
     large = (F.col("count") >= SMALLEST_GROUP) & (F.col("label") != OTHER_GROUPS)
     known = F.when(large, F.col("label")).otherwise(OTHER_GROUPS).alias("label")

@@ -1,4 +1,4 @@
-"""What the schemas of two tables must be: columns there once, keys that can be compared, components that are numbers.
+"""Check the schemas of two tables: each column exists once, keys are comparable, components are numeric.
 
 No row is read here; each problem is a line with table, column and fix.
 """
@@ -10,9 +10,9 @@ from pyspark.sql import types as T
 from cloaking.columns import Side, type_of
 from cloaking.names import UNREAD, alike, written_instead
 
-MOST_DIGITS = 38  # of Spark's decimals
+MOST_DIGITS = 38  # Spark's limit for decimals
 
-# Types within a family can be compared as keys; types without one make no key (a double, say, is never quite equal).
+# Types of one family are comparable as keys; types without a family cannot be keys (doubles, say, are rounded).
 _FAMILIES: tuple[tuple[str, tuple[type[T.DataType], ...]], ...] = (
     ("integer", (T.ByteType, T.ShortType, T.IntegerType, T.LongType)),
     ("text", (T.StringType,)),
@@ -25,7 +25,7 @@ _FAMILIES: tuple[tuple[str, tuple[type[T.DataType], ...]], ...] = (
 
 
 def component_problems(side: Side, components: Sequence[str]) -> list[str]:
-    """Return which components are missing or not numbers."""
+    """Return the problems of components that are missing or not numeric."""
     there = [name for name in components if alike(name, side.table.columns) == [name]]
     usable = numbers(side, components)
     return [
@@ -39,13 +39,13 @@ def component_problems(side: Side, components: Sequence[str]) -> list[str]:
 
 
 def numbers(side: Side, components: Sequence[str]) -> list[str]:
-    """Return the components that are there once, and numbers."""
+    """Return the components that exist exactly once and are numeric."""
     there = [name for name in components if alike(name, side.table.columns) == [name]]
     return [name for name in there if isinstance(side.type_of(name), T.NumericType)]
 
 
 def unread(side: Side, names: Iterable[str], what: str) -> list[str]:
-    """Return which columns are there and have a type in their file that Spark does not read."""
+    """Return the problems of existing columns whose type in the file Spark does not read."""
     there = [name for name in names if alike(name, side.table.columns) == [name]]
     return [
         f"{side.label}: {what} '{name}' is {type_of(side.table, name)}, which Spark does not read; cast it"
@@ -55,7 +55,7 @@ def unread(side: Side, names: Iterable[str], what: str) -> list[str]:
 
 
 def missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
-    """Return which columns are not there exactly once; Spark does not tell upper from lower case."""
+    """Return the problems of columns that do not exist exactly once; Spark ignores case."""
     problems = []
     for name in names:
         same = alike(name, side.table.columns)
@@ -70,7 +70,7 @@ def missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
 
 
 def key_type_problems(left: Side, right: Side) -> list[str]:
-    """Return which columns of the keys make no key, or none together with the other side's."""
+    """Return the problems of key columns whose type cannot be a key or cannot be compared with the other side's."""
     problems = []
     for names in zip(left.key, right.key, strict=True):
         kinds = [side.type_of(name) for side, name in zip((left, right), names, strict=True)]
@@ -90,7 +90,7 @@ def key_type_problems(left: Side, right: Side) -> list[str]:
 
 
 def _comparable(left: T.DataType, right: T.DataType) -> bool:
-    """Tell whether two keys are of one family, and decimals of digits that one type holds, without rounding either."""
+    """Return whether two keys are of one family; for decimals, whether one decimal type holds both without rounding."""
     if isinstance(left, T.DecimalType) and isinstance(right, T.DecimalType):
         whole = max(left.precision - left.scale, right.precision - right.scale)
         return whole + max(left.scale, right.scale) <= MOST_DIGITS

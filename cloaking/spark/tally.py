@@ -1,6 +1,6 @@
-"""Counts per original -> Summary: exact median by percentile aggregation, hidden rates, quantiles, classes.
+"""Summarise the counts per original: exact median and quantiles, hidden rates, classes.
 
-Everything comes out of one Spark action over counts of counts, so that the distances are computed once.
+All figures come from one Spark action over a histogram of the counts, so that the distances are computed once.
 """
 
 import math
@@ -16,7 +16,7 @@ from cloaking.results import CLASSES, QUANTILES, CloakingClass, Interval, Notice
 from cloaking.spark import warnings
 from cloaking.spark.plan import Plan
 
-BUCKET = 12  # bits: counts are told apart exactly only in those ranges of 4,096 that hold a wanted rank
+BUCKET = 12  # bits: exact counts are kept only in the ranges of 2^12 = 4,096 counts that contain a wanted rank
 LEVEL = 0.95
 OVERALL = 0
 _SUMS = ("nearest", "with_ties", "far")
@@ -26,9 +26,8 @@ def summarise(plan: Plan, counts: DataFrame) -> Summary:
     """Return the exact figures of a table of counts.
 
     Args:
-        plan: what was counted: the numbers of rows, the components, the groups, and the quantiles and the k that are
-            wanted besides the usual ones.
-        counts: `group` (int, 0 where there are none), `closer`, `cloaking` (bigint), one row per original.
+        plan: what was counted: row counts, components, groups, and the quantiles and k wanted besides the usual ones.
+        counts: one row per original: `group` (int, 0 if there are no groups), `closer`, `cloaking` (bigint).
     """
     avatars, components, groups, options = plan.rows.avatars, plan.columns.components, plan.groups, plan.options
     low, high, level = _median_interval(plan.rows.originals)
@@ -50,13 +49,13 @@ def summarise(plan: Plan, counts: DataFrame) -> Summary:
 
 
 def _tally(counts: DataFrame, avatars: int, grouped: bool) -> DataFrame:
-    """Count the originals per scope (0 is all, then the groups) and cloaking."""
+    """Count the originals per scope (0 for all, else a group's number) and cloaking."""
     tied = F.col("cloaking") - F.col("closer")
     tally = counts.groupBy("group", "cloaking").agg(
         F.count(F.lit(1)).alias("n"),
         F.count_if(F.col("closer") == 0).alias("nearest"),
         F.count_if(tied > 0).alias("with_ties"),
-        # closer + tied / 2 above half of the other avatars, in whole numbers
+        # closer + tied / 2 > (avatars - 1) / 2, in integers
         F.count_if(F.col("closer") * 2 + tied > avatars - 1).alias("far"),
     )
     scopes = [F.lit(OVERALL), F.col("group")] if grouped else [F.lit(OVERALL)]
@@ -64,11 +63,11 @@ def _tally(counts: DataFrame, avatars: int, grouped: bool) -> DataFrame:
 
 
 def _figures(tally: DataFrame, ranks: Sequence[int], shares: Sequence[float], levels: Sequence[int]) -> DataFrame:
-    """Return one row of figures per scope; `ends` are the counts of the ranks, from 1, in rising order of cloaking.
+    """Return one row of figures per scope; `ends` are the cloakings at the given ranks (from 1, ascending).
 
-    Spark's percentile keeps each distinct value that it is given. So it is given exact counts only from the buckets
-    that hold a wanted rank, and elsewhere all of a bucket as its first count: the map is monotone, so the percentiles
-    stay exact.
+    Spark's percentile keeps each distinct value in memory. Therefore it gets exact counts only from the buckets that
+    contain a wanted rank; all counts of another bucket are replaced by its lowest count. This mapping is monotone, so
+    the percentiles stay exact.
     """
     buckets = tally.groupBy("scope", F.shiftright("cloaking", BUCKET).alias("bucket")).agg(
         *(F.sum(name).alias(name) for name in ("n", *_SUMS)),
@@ -80,7 +79,7 @@ def _figures(tally: DataFrame, ranks: Sequence[int], shares: Sequence[float], le
         F.collect_list(F.when(F.col("nearest") > 0, F.struct("cloaking", "nearest"))).alias("guessed"),
     )
     first = F.array(F.struct(F.shiftleft("bucket", BUCKET).alias("cloaking"), "n"))
-    once = F.col("place") == 0  # the bucket's own figures stand on each of its exploded rows
+    once = F.col("place") == 0  # each exploded row repeats the bucket's figures; use them once
     return (
         buckets.withColumn("wanted", _holds_a_rank(ranks, shares))
         .select("*", F.posexplode(F.when(F.col("wanted"), F.col("exact")).otherwise(first)).alias("place", "part"))
@@ -99,16 +98,16 @@ def _figures(tally: DataFrame, ranks: Sequence[int], shares: Sequence[float], le
 
 
 def _holds_a_rank(ranks: Sequence[int], shares: Sequence[float]) -> Column:
-    """Tell whether a bucket holds one of the ranks, from 1, or one that a quantile is interpolated between."""
+    """Return whether a bucket contains one of the ranks (from 1) or a rank from which a quantile is interpolated."""
     scope = Window.partitionBy("scope")
     end, total = F.sum("n").over(scope.orderBy("bucket")), F.sum("n").over(scope)
-    positions = [(total - 1) * F.lit(share) for share in shares]  # as Spark's percentile has them, from 0
+    positions = [(total - 1) * F.lit(share) for share in shares]  # as in Spark's percentile, from 0
     wanted = [F.lit(rank) for rank in ranks] + [f(place) + 1 for place in positions for f in (F.floor, F.ceil)]
     return reduce(or_, ((end - F.col("n") < rank) & (rank <= end) for rank in wanted))
 
 
 def _levels(avatars: int, wanted: Sequence[int]) -> list[int]:
-    """Return the k, rising, to count originals with at least k for: each up to 10, six a decade, those wanted."""
+    """Return the k, ascending, for the counts of originals with at least k: 1 to 10, six per decade, those wanted."""
     tens = (10**power for power in range(1, len(str(avatars))))
     steps = (ten * step // 10 for ten in tens for step in (10, 15, 20, 30, 50, 70))
     reachable = (k for k in wanted if k < avatars)
@@ -128,7 +127,7 @@ def _summary(
     n = row["n"]
     at_least = dict(zip(levels, row["at_least"], strict=True)) | {0: n}
     quantiles = dict(zip(shares, map(float, row["quantiles"]), strict=True))
-    # Where no avatar is closer than the own one, the attacker picks among it and those tied with it: 1 / (1 + tied).
+    # If no avatar is closer than the own avatar, the attacker finds it with chance 1 / (1 + tied).
     caught = math.fsum(count / (1 + tied) for tied, count in map(tuple, row["guessed"]))
     return Summary(
         local_cloaking=quantiles[0.5],
@@ -155,13 +154,13 @@ def _summary(
 
 
 def _median_interval(n: int) -> tuple[int, int, float]:
-    """Return the ranks, from 1, of the order statistics that enclose the median, and with what confidence.
+    """Return the ranks, from 1, of the order statistics that enclose the median, and the confidence level.
 
     With B binomial (n, 1/2) and l the largest rank with 2 P(B < l) <= 1 - LEVEL, the interval from the l-th smallest
     to the l-th largest count covers the median with 1 - 2 P(B < l) (David and Nagaraja, Order Statistics, 7.1).
-    Under 6 originals no rank reaches LEVEL; then it is from the smallest to the largest, with the level that this has.
+    Under 6 originals no rank reaches LEVEL; then the interval is from smallest to largest, at its actual level.
     """
-    fits, beyond = 0, n // 2 + 1  # P(B < rank) is small enough for the one and not for the other
+    fits, beyond = 0, n // 2 + 1  # P(B < rank) is small enough for `fits`, too large for `beyond`
     while beyond - fits > 1:
         rank = (fits + beyond) // 2
         fits, beyond = (rank, beyond) if 2 * _below_half(rank - 1, n) <= 1 - LEVEL else (fits, rank)
@@ -170,7 +169,7 @@ def _median_interval(n: int) -> tuple[int, int, float]:
 
 
 def _below_half(k: int, n: int) -> float:
-    """Return P(B <= k) for B binomial (n, 1/2) and k below n / 2, summed from its largest term down."""
+    """Return P(B <= k) for B binomial (n, 1/2) and k below n / 2, summed from the largest term downwards."""
     log_term = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
     total, ratio = 0.0, 1.0
     while k >= 0 and ratio > 1e-17:

@@ -1,6 +1,6 @@
-"""Linked rows and counts -> what is suspect about them without being wrong, as notices.
+"""Warn about linked rows and counts that are valid but suspicious.
 
-What concerns the rows is gathered by Spark's observation while they pass to be counted, at no pass of its own.
+The aggregates over rows are collected by a Spark observation during the counting, without an extra pass.
 """
 
 import math
@@ -13,13 +13,13 @@ from pyspark.sql import functions as F
 from cloaking.results import Notice
 from cloaking.spark.link import Columns
 
-SUSPECT_SHARE = 0.1  # honest links stay under 0.03, half-shuffled ones are above 0.24
+SUSPECT_SHARE = 0.1  # correct links stay under 0.03, half-shuffled ones are above 0.24
 SUSPECT_CHANCE = 0.001
 MANY = 0.1  # of the originals: ties, own avatars equal to their original, avatars that repeat others
-FEW_DISTINCT = 0.5  # fewer different rows than this share of all
-COARSE = 1e-6  # of the own distance: a wider tolerance makes ties of what differs
-OUTSIDE = 0.5  # of the range of a component: avatars as means of originals stay within, a rounded one nearly
-_DISTINCT_ERROR = 0.03  # relative, of how many rows differ: a quarter of what is told; less takes long to plan
+FEW_DISTINCT = 0.5  # share of all rows: warn if fewer rows are distinct
+COARSE = 1e-6  # of the distance to the own avatar: a larger tolerance ties distances that differ
+OUTSIDE = 0.5  # of a component's range: avatars that are means of originals stay inside, except for rounding
+_DISTINCT_ERROR = 0.03  # relative error of the distinct counts, well below MANY; a smaller one takes long to plan
 
 
 def observed(columns: Columns, tie_tolerance: float) -> list[Column]:
@@ -45,9 +45,9 @@ def observed(columns: Columns, tie_tolerance: float) -> list[Column]:
 
 
 def of_rows(seen: Mapping[str, Any] | None, columns: Columns) -> tuple[Notice, ...]:
-    """Return what the rows make suspect: the coordinates, rows that repeat, avatars where no originals are.
+    """Return warnings about the rows: coarse coordinates, repeated rows, avatars outside the originals' range.
 
-    `seen` is None where Spark did not tell what was observed; then this itself is the notice.
+    `seen` is None if Spark dropped the observation; the warning then says so.
     """
     if seen is None:
         return (Notice("not_observed", "Spark did not tell what it observed; warnings about the coordinates may lack"),)
@@ -80,12 +80,12 @@ def of_rows(seen: Mapping[str, Any] | None, columns: Columns) -> tuple[Notice, .
 
 
 def of_counts(n: int, far: int, ties: int) -> tuple[Notice, ...]:
-    """Return what the counts make suspect.
+    """Return warnings about the counts.
 
     Args:
-        n: originals.
-        far: those with closer + tied / 2 above half of the other avatars.
-        ties: those with avatars tied with their own.
+        n: the number of originals.
+        far: the number of those with closer + tied / 2 above half of the other avatars.
+        ties: the number of those with avatars tied with their own.
     """
     notices = []
     if _more_than_chance(far, n):
@@ -110,14 +110,14 @@ def _squares(components: list[Column]) -> Column:
 
 
 def _outside(seen: Mapping[str, Any], k: int) -> bool:
-    """Tell whether the avatars' range of component k goes beyond that of the originals by much of its width."""
+    """Return whether the avatars' range of component k exceeds the originals' by more than OUTSIDE of its width."""
     low, high = seen[f"original_low_{k}"], seen[f"original_high_{k}"]
     beyond = max(low - seen[f"own_low_{k}"], seen[f"own_high_{k}"] - high)
     return bool(beyond > OUTSIDE * (high - low) and beyond > 0)
 
 
 def _more_than_chance(far: int, n: int) -> bool:
-    """Tell whether `far` of n is more than SUSPECT_SHARE would give by chance (Chernoff's bound, any n)."""
+    """Return whether `far` of n is more than SUSPECT_SHARE allows by chance (Chernoff bound, valid for any n)."""
     share = far / n
     if share <= SUSPECT_SHARE:
         return False

@@ -1,1 +1,1 @@
-"""Tables fetch and store: references to DataFrames and back, in catalogs, files and databases."""
+"""Read and write tables by their references, in catalogs, files and databases."""

@@ -1,4 +1,4 @@
-"""CSV files -> DataFrame with types: the one dialect that is read, everything else refused instead of guessed."""
+"""Read and write typed DataFrames as CSV files of one dialect; any other dialect is refused, not guessed."""
 
 import contextlib
 import re
@@ -17,19 +17,19 @@ from cloaking.errors import InputError
 from cloaking.names import alike, quoted
 
 _NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-_NEARLY = r"^\s*[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\s*$"  # with a decimal comma or blanks around
+_NEARLY = r"^\s*[+-]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][+-]?[0-9]+)?\s*$"  # also decimal commas, outer blanks
 _NOT_FINITE = r"(?i)^[+-]?(nan|inf|infinity)$"
 _BROKEN = "_broken_row"
-# Without column pruning a row with too few or too many values is noticed, whatever columns are asked for.
+# Column pruning is off, so that a row with too few or too many values is detected whichever columns are selected.
 _DIALECT = {"encoding": "UTF-8", "sep": ",", "quote": '"', "escape": '"', "columnPruning": "false"}
-# Spark's own would trim texts and cut times to milliseconds, so that keys that differ become one.
+# Spark's defaults trim strings and cut timestamps to milliseconds, which can make different keys equal.
 _WRITTEN = {
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS]",
 }
-_NOT_UTF8 = "\ufffd"  # what Spark reads where bytes are no UTF-8
+_NOT_UTF8 = "\ufffd"  # Spark replaces bytes that are not UTF-8 by this character
 
 
 def read(spark: SparkSession, path: str, label: str, text: Collection[str], whole_files: bool = False) -> DataFrame:
@@ -37,12 +37,12 @@ def read(spark: SparkSession, path: str, label: str, text: Collection[str], whol
 
     Args:
         path: a file or a folder of files with one header.
-        label: what messages call the table.
-        text: columns that stay text; of all others, those of numbers become double.
-        whole_files: never split a file, so that its rows stay in order and may hold line breaks.
+        label: the table's name in messages.
+        text: columns that stay text; other columns become double if all their values are numbers.
+        whole_files: never split a file, so that its rows stay in order and values may contain line breaks.
 
     Raises:
-        InputError: another dialect, with the fix.
+        InputError: the files have another dialect; the message says how to fix it.
     """
     head = spark.read.options(**_DIALECT, header="false", multiLine="true").csv(path).head(1)
     if not head:
@@ -52,7 +52,7 @@ def read(spark: SparkSession, path: str, label: str, text: Collection[str], whol
     if problems:
         raise InputError(*problems)
 
-    # Broken rows are flagged, not left to Spark's error, which would put their values into the log.
+    # Broken rows are flagged and counted, because Spark's own error would write their values to the log.
     broken = _BROKEN
     while alike(broken, names):
         broken += "_"
@@ -67,17 +67,17 @@ def read(spark: SparkSession, path: str, label: str, text: Collection[str], whol
 
 
 def write(table: DataFrame, path: str, mode: str) -> None:
-    """Write a table in the one dialect."""
+    """Write a table in the dialect that `read` accepts."""
     table.write.options(**_WRITTEN, header="true", escape='"').mode(mode).csv(path)
 
 
 def read_back(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
-    """Read what `write` wrote from a table of that schema."""
+    """Read the files that `write` wrote from a table of this schema."""
     return spark.read.schema(schema).options(**_DIALECT, header="true", multiLine="true").csv(path)
 
 
 def take_type(table: DataFrame, name: str, kind: DataType) -> DataFrame | None:
-    """Give a text column another type, if each value is the canonical text of one; else return None."""
+    """Cast a text column to another type if every value is in that type's canonical form; else return None."""
     cast = F.expr(f"try_cast({quoted(name)} as {kind.simpleString()})")
     other_text = column(name).isNotNull() & ~column(name).eqNullSafe(cast.cast("string"))
     return table.withColumn(name, cast) if table.where(other_text).isEmpty() else None
@@ -85,7 +85,7 @@ def take_type(table: DataFrame, name: str, kind: DataType) -> DataFrame | None:
 
 @contextlib.contextmanager
 def _one_header(label: str) -> Iterator[None]:
-    """Say what Spark says of headers that differ, whose message holds a path and names alone deep within."""
+    """Replace Spark's error about differing headers, which names the file and the columns only deep in its text."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -97,7 +97,7 @@ def _one_header(label: str) -> Iterator[None]:
 
 
 def _header_problems(names: Sequence[str], label: str) -> list[str]:
-    """Return what is wrong with the first line; where it may hold values instead of names, none is shown."""
+    """Return the problems of the first line; if it may hold values instead of names, none of them is shown."""
     other = _other_kind(names[0])
     if other:
         return [f"{label}: {other}"]
@@ -128,7 +128,7 @@ def _header_problems(names: Sequence[str], label: str) -> list[str]:
 
 
 def _other_kind(start: str) -> str | None:
-    """Tell from the first signs of a file that it is no text at all."""
+    """Return what kind of binary file begins with these characters, and the fix; None for a text file."""
     if start.startswith("PK\x03\x04"):
         return "is a zip archive, as Excel's .xlsx files are; export the table as CSV, or unpack it"
     if start.startswith("\x1f" + _NOT_UTF8):
@@ -137,9 +137,9 @@ def _other_kind(start: str) -> str | None:
 
 
 def _values_among(names: Sequence[str]) -> int:
-    """Return how many names are numbers where that makes the first line look like a row; else 0.
+    """Return how many names are numbers if this makes the first line look like a row; else 0.
 
-    Names that are whole numbers can be meant, as those of a matrix are: 0, 1, 2, ...
+    Whole numbers can be intended as names, such as those of a matrix's columns: 0, 1, 2, ...
     """
     numbers = [name for name in names if re.fullmatch(_NUMBER, name.strip())]
     fractions = [name for name in numbers if not name.strip().isdecimal()]
@@ -149,9 +149,10 @@ def _values_among(names: Sequence[str]) -> int:
 def _numeric_columns(
     table: DataFrame, everything: Sequence[str], broken: str, text: Collection[str], label: str
 ) -> set[str]:
-    """Return the columns whose every value is the text of a number, after one pass over the files.
+    """Return the columns in which every value is a number, after one pass over the files.
 
-    A column of some numbers, or of what is nearly one, is refused: as text it would silently be no component.
+    A column in which only some values are numbers or nearly so is refused: as text it would silently be left out of
+    the components.
     """
     names = [name for name in everything if not alike(name, [*text])]
     patterns = {"good": f"{_NUMBER}|{_NOT_FINITE}", "nearly": f"{_NEARLY}|{_NOT_FINITE}"}

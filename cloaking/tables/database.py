@@ -1,4 +1,4 @@
-"""A database's table, as a block [jdbc.NAME] names it -> DataFrame; its password goes to Spark and nowhere else."""
+"""Read the database table that a block [jdbc.NAME] describes; its password is passed to Spark and nowhere else."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cloaking.errors import InputError
 from cloaking.tables.reference import Connection
 
-# Without the name, Java finds a driver only among the jars that it started with, not among those of spark.jars.
+# Without the class name, Java finds a driver only in the jars that it started with, not in those of spark.jars.
 DRIVERS = {
     "postgresql": "org.postgresql.Driver",
     "mysql": "com.mysql.cj.jdbc.Driver",
@@ -28,10 +28,10 @@ _STATES = {
 
 
 def read(spark: SparkSession, connection: Connection, label: str) -> DataFrame:
-    """Return the table of a connection, read in parts where its block says so.
+    """Return the table of a connection, read in parallel partitions if its block asks for them.
 
     Raises:
-        InputError: no password where it should be, no driver, or the database refuses.
+        InputError: the password or the driver is missing, or the database refuses.
     """
     options = {
         "url": connection.url,
@@ -55,7 +55,7 @@ def read(spark: SparkSession, connection: Connection, label: str) -> DataFrame:
 
 
 def _password(connection: Connection, label: str) -> str | None:
-    """Return the password from where the block says that it is."""
+    """Return the password from the environment variable or the file that the block names; None if it names neither."""
     if connection.password_env is not None:
         if connection.password_env not in os.environ:
             raise InputError(f"{label}: the environment variable {connection.password_env} (password_env) is not set")
@@ -70,7 +70,7 @@ def _password(connection: Connection, label: str) -> str | None:
 
 
 def _reason(error: Exception, connection: Connection, driver: str | None) -> str:
-    """Say in words what the database answered; its own message may hold what was sent to it."""
+    """Return the database's answer in our own words; its message may repeat what was sent to it."""
     text = str(error)
     if "ClassNotFoundException" in text or "No suitable driver" in text:
         name = driver or "for this url"
@@ -78,7 +78,7 @@ def _reason(error: Exception, connection: Connection, driver: str | None) -> str
             f"there is no JDBC driver {name}; give its jar by --conf spark.jars=/path/driver.jar (before Spark starts)"
         )
     state = ""
-    # Py4J's, or Spark's own; under Spark Connect there is none
+    # The Java exception in Py4J's error or in Spark's; under Spark Connect there is none
     cause = origin = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while cause is not None and not state:
         state = str(cause.getSQLState() or "") if hasattr(cause, "getSQLState") and _is_sql(cause) else ""

@@ -1,4 +1,4 @@
-"""One row per run, in a table that several reports share; its key is the name of the report and the date of the run."""
+"""Record each run as one row of a history table; reports share the table, and its key is report name and run date."""
 
 import json
 import time
@@ -17,7 +17,7 @@ from cloaking.tables import shared_table
 from cloaking.tables.reference import Ref
 
 KEY = ("name", "run_date")
-_TRIES = 2  # before the last: another run may be replacing the very file that is about to be read
+_TRIES = 2  # before the last attempt: another run may be replacing the file that is about to be read
 _PAUSE = 1.0  # seconds
 SCHEMA = T.StructType(
     [
@@ -27,7 +27,7 @@ SCHEMA = T.StructType(
         T.StructField("hidden_rate", T.DoubleType()),
         T.StructField("hidden_rate_ties_hide", T.DoubleType()),
         T.StructField("hidden_rate_ties_expose", T.DoubleType()),
-        T.StructField("quantiles", T.StringType()),  # JSON, as all that follow as text but the verdict
+        T.StructField("quantiles", T.StringType()),  # JSON, like all later text columns except verdict and name
         T.StructField("originals", T.LongType()),
         T.StructField("avatars", T.LongType()),
         T.StructField("ncp", T.IntegerType()),
@@ -42,7 +42,7 @@ SCHEMA = T.StructType(
 
 
 def record(spark: SparkSession, ref: str, run: Run) -> None:
-    """Write the run's row, in the place of one of the same name and date if there is any.
+    """Write the run's row; it replaces the row of the same name and date, if there is one.
 
     Raises:
         OutputError: the table cannot be written.
@@ -71,11 +71,11 @@ def record(spark: SparkSession, ref: str, run: Run) -> None:
 
 
 def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
-    """Return the runs of a report that the table holds, oldest first; none where there is no table yet.
+    """Return a report's runs in the table, oldest first; empty if there is no table yet.
 
     Raises:
-        InputError: there is a table, and it cannot be read.
-        OutputError: a format or a table that keeps no history.
+        InputError: the table exists but cannot be read.
+        OutputError: the format or the table cannot keep a history.
     """
     for _ in range(_TRIES):
         try:
@@ -88,7 +88,7 @@ def past(spark: SparkSession, ref: str, name: str) -> tuple[PastRun, ...]:
 def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float | None) -> tuple[Notice, ...]:
     """Return a notice for each figure that fell by more than `share` since the last run before `run_date`.
 
-    Figures over another number of components are not compared, and that is said.
+    If the last run had another number of components, nothing is compared, and a notice says so.
     """
     before = [run for run in past if run.run_date < run_date]
     if share is None or not before:
@@ -109,7 +109,7 @@ def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float 
 
 
 def _written(then: float, now: float) -> Iterator[tuple[str, str]]:
-    """Give both figures with one decimal, then with more, for where they differ by less."""
+    """Yield both figures as text with one decimal, then with more, until the caller can see them differ."""
     for digits in range(1, 18):
         yield f"{then:.{digits}f}", f"{now:.{digits}f}"
     yield repr(then), repr(now)

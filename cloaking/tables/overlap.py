@@ -1,4 +1,4 @@
-"""References -> the places where tables lie, and a refusal of results that lie on an input or on each other."""
+"""Refuse to write results to places that overlap an input or each other."""
 
 import re
 import uuid
@@ -15,36 +15,36 @@ from cloaking.errors import OutputError
 from cloaking.names import parts
 from cloaking.tables.reference import Ref
 
-_PATTERN = re.compile(r"[*?\[\]{}\\]")  # what Spark reads as a pattern of paths, though it writes it as it is
+_PATTERN = re.compile(r"[*?\[\]{}\\]")  # Spark reads these as a glob pattern, but writes them literally
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "wasb"}
 _ADDRESS = re.compile(r"(?:([a-z][a-z0-9+.-]*):)?(?://([^/]*))?(.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_TABLE = "table"  # the store of names in a catalog
+_TABLE = "table"  # used as the scheme of a catalog's table
 
-Place = tuple[str, str, tuple[str, ...]]  # the store's scheme, its host or bucket, the folders or the parts of a name
+Place = tuple[str, str, tuple[str, ...]]  # the store's scheme; its host or bucket; folders, or the parts of a name
 
 
 def check_path(path: str, label: str) -> None:
-    """Refuse to write to a path that Spark would read as a pattern of others.
+    """Refuse to write to a path that Spark would read as a glob pattern.
 
     Raises:
-        OutputError: it holds a sign of a pattern.
+        OutputError: the path contains a glob character.
     """
     if _PATTERN.search(path):
         raise OutputError(f"{label}: a path to write to may hold none of * ? [ ] {{ }} \\; name it otherwise")
 
 
 def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collection[str], folder: str | None) -> None:
-    """Refuse tables that lie on, in or around an input or another result, and a report's folder inside of a table.
+    """Refuse a result that is, contains or is within an input or another result, and a report folder within a table.
 
     Args:
         spark: the session that will write.
         results: the tables to write, by their role.
         inputs: the tables to read.
-        folder: of the report, if one is written.
+        folder: the report's folder, if a report is written.
 
     Raises:
-        OutputError: with a line per result.
+        OutputError: results overlap; the message has a line for each.
     """
     read = [_place(spark, ref) for ref in inputs]
     problems = []
@@ -58,7 +58,7 @@ def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collect
                 problems.append(f"{Ref(ref).label(role)}: lies on the {other_role}; name another place")
         written[role] = place
     if folder is not None:
-        on_disk = "://" not in folder  # whatever Spark takes a path without a scheme for
+        on_disk = "://" not in folder  # also where Spark's default file system is another one
         place = _folder(spark, f"file:{Path(folder).resolve()}" if on_disk else folder)
         if any(_within(place, other) for other in read):
             problems.append(f"--output {published(folder)}: lies in one of the tables to read; name another folder")
@@ -71,12 +71,12 @@ def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collect
 
 
 def check_files(spark: SparkSession, results: Mapping[str, str], read: Iterable[DataFrame]) -> None:
-    """Refuse tables that lie on files of the inputs by another name: a pattern, a view, a table's location.
+    """Refuse results that would replace the inputs' files under another name: a pattern, a view, a table's location.
 
-    It sees the inputs that Spark reads from files itself; a table of Iceberg or of a database has none.
+    Only inputs that Spark itself reads from files are checked; for Iceberg and databases Spark lists no files.
 
     Raises:
-        OutputError: with a line per result.
+        OutputError: results overlap the inputs; the message has a line for each.
     """
     if not results:
         return
@@ -98,12 +98,12 @@ def check_files(spark: SparkSession, results: Mapping[str, str], read: Iterable[
 
 
 def local(spark: SparkSession, path: str) -> Path | None:
-    """Return the path on this machine's disk, None where Spark may write it to another place.
+    """Return the path on this machine's disk to which Spark writes `path`, or None if that may be another machine's.
 
-    That is: Spark takes it for a path of `file:`, all of Spark runs in this machine's processes, and it is not asked
-    through Spark Connect, whose server may be elsewhere. Where Spark cannot say what it takes a path for, it is None.
+    It is on this machine if Spark resolves it to `file:`, Spark runs in local mode, and the session is no Spark Connect
+    session, whose server may be elsewhere. If Spark does not say how it resolves the path, the result is None.
     """
-    session: object = spark  # under Connect it is another class
+    session: object = spark  # a Spark Connect session is of another class
     here = isinstance(session, SparkSession) and str(spark.conf.get("spark.master", "")).startswith("local")
     address = _address(spark, path) if here else ""
     if not address.startswith("file:"):
@@ -112,16 +112,17 @@ def local(spark: SparkSession, path: str) -> Path | None:
 
 
 def _address(spark: SparkSession, path: str) -> str:
-    """Return a path with the scheme that Spark gives it; as it is where it has one, or where Spark cannot say it.
+    """Return a path with the scheme that Spark adds; unchanged if it has a scheme, or if Spark does not say.
 
-    A path without a scheme lies in the cluster's default file system, which may be set in files that no setting of the
-    session shows. So Spark is asked for a file that is not there, and names the folder in which it looked.
+    A path without a scheme is in the cluster's default file system, which may be configured in files that the session's
+    settings do not show. So this asks Spark for a missing file: the error names the folder in which Spark looked.
     """
     if _SCHEME.match(path) or path.startswith("//"):
         return path
     missing = uuid.uuid4().hex
     try:
-        # Twice: of one path Spark logs at length that it is missing. The schema: Spark Connect reads no sooner.
+        # Two paths, because Spark logs a long warning if a single one is missing.
+        # The schema is needed because Spark Connect resolves a path only then.
         _ = spark.read.format("text").load([missing, missing]).schema
     except (PySparkException, Py4JJavaError) as error:
         found = re.search(rf"({_SCHEME.pattern}(?://[^/]*)?)(/.*){missing}", str(error))
@@ -131,7 +132,7 @@ def _address(spark: SparkSession, path: str) -> str:
 
 
 def _place(spark: SparkSession, ref: str) -> Place:
-    """Return where a table is, as far as names tell."""
+    """Return the place of a table, judged by its reference only."""
     ref = Ref(ref)
     if ref.path is not None and ref.kind != "jdbc":
         return _folder(spark, ref.path)
@@ -150,7 +151,7 @@ def _folder(spark: SparkSession, path: str) -> Place:
 
 
 def _within(place: Place, other: Place) -> bool:
-    """Tell whether a place is the other one or, of folders, lies in it; one in an unknown store may lie in any."""
+    """Return whether a place equals another or is a folder within it; an unknown store may be any store."""
     if _TABLE in (place[0], other[0]):
         return place == other
     same_store = place[0] == other[0] or "" in (place[0], other[0])

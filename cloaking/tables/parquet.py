@@ -1,4 +1,4 @@
-"""Parquet files -> DataFrame, also where some columns have a type for which Spark refuses the whole file."""
+"""Read Parquet files, also those with column types for which Spark refuses the whole file."""
 
 import re
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ _S3 = re.compile(r"^s3[an]:")
 
 @dataclass(frozen=True)
 class _Kind:
-    """A type that Spark does not read: what messages call it, and what a column of it is declared as.
+    """A type that Spark does not read: its name in messages, and the type to declare in its place.
 
-    Without a type that it can be decoded from, it is declared as one that makes neither a component nor a key.
+    Without `decoded_from` its columns are declared as a type that can be neither a component nor a key.
     """
 
     called: str
@@ -46,23 +46,24 @@ _TIME = _Kind("time of day")
 
 
 def read(spark: SparkSession, path: str, label: str) -> DataFrame:
-    """Read Parquet files, those of types that Spark refuses too.
+    """Read Parquet files, also with types that Spark refuses.
 
-    UUIDs are read as text, floats of 16 bits as float. Timestamps in nanoseconds and times of day are there, so that
-    whatever uses them can refuse them by name, but no value of theirs can be read.
+    UUIDs are read as text, 16-bit floats as float. Columns of timestamps in nanoseconds and of times of day are kept
+    without readable values, so that code that uses such a column can refuse it by name.
 
     Args:
         spark: the session to read with.
         path: a file, a folder or a pattern.
-        label: what messages call the table.
+        label: the table's name in messages.
 
     Raises:
-        InputError: there is such a type, and only Spark can open the files, so that the column cannot be named.
+        InputError: a column has one of these types, and only Spark can open the files, so that it cannot be named.
     """
-    if str(spark.conf.get(_NANOS_AS_LONG, "false")) != "true":  # nanoseconds that Spark reads as a number are none
+    # With this setting Spark would read nanoseconds as numbers without an error.
+    if str(spark.conf.get(_NANOS_AS_LONG, "false")) != "true":
         try:
             table = spark.read.parquet(path)
-            _ = table.schema  # Spark Connect reads no sooner
+            _ = table.schema  # Spark Connect reports errors only here
             return table
         except AnalysisException as error:
             if _REFUSED.search(str(error)) is None:
@@ -81,7 +82,7 @@ def read(spark: SparkSession, path: str, label: str) -> DataFrame:
 
 
 def _footer(spark: SparkSession, path: str) -> pa.Schema | None:
-    """Return the schema that the first file itself states; None where only Spark can open its store."""
+    """Return the schema in the first file's footer; None if only Spark can open the store."""
     files = spark.read.format("binaryFile").load(path).inputFiles()
     for file in sorted(files)[:1]:
         try:
@@ -104,7 +105,7 @@ def _kind(of: pa.DataType) -> _Kind | None:
 
 
 def _declared(schema: pa.Schema, kinds: dict[str, _Kind]) -> T.StructType:
-    """Return the schema to read with, of types that Spark takes."""
+    """Return the schema to read with, which has only types that Spark reads."""
     plain = pa.schema(
         [pa.field(f.name, pa.null() if f.name in kinds else _UNSIGNED.get(f.type, f.type)) for f in schema]
     )
@@ -127,7 +128,7 @@ def _decoded(name: str, kind: _Kind | None) -> Column:
 
 
 def _from_half(value: Column) -> Column:
-    """Decode two bytes, the lower first, as IEEE 754's binary16."""
+    """Decode two little-endian bytes as IEEE 754 binary16."""
     digits = F.hex(value)
     bits = F.conv(F.concat(F.substring(digits, 3, 2), F.substring(digits, 1, 2)), 16, 10).cast("int")
     sign = F.when(bits >= 0x8000, -1.0).otherwise(1.0)

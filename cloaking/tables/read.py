@@ -1,4 +1,4 @@
-"""Table references -> DataFrames, from catalogs, files and databases; `stores` writes what `tables` reads."""
+"""Read tables by their references, from catalogs, files and databases."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ from cloaking.tables.reference import Connection, Ref
 POSITION = "id"  # the key that reading by position makes: the row number from 0
 
 _PATTERN = re.compile(r"[*?\[\]{}]")
-_METADATA = "_metadata"  # where Spark keeps what it knows of a file's row
+_METADATA = "_metadata"  # Spark's hidden column with a row's file and position
 _FOLDER = re.compile(r"(?:^|(?<=/))([^/=]+)=")
 
 
@@ -39,15 +39,15 @@ def read_table(
 
     Args:
         spark: the session to read with.
-        ref: the reference; of CSV files, columns of numbers become double and all others stay text.
-        role: what messages call the table, such as "originals".
-        where: SQL condition of the rows to keep.
+        ref: the reference; in CSV files, numeric columns become double and all others stay text.
+        role: the table's role in messages, for example "originals".
+        where: an SQL condition for the rows to keep.
         text: columns that stay text in CSV files (keys and groups).
         by_position: number the rows of a single Parquet or CSV file from 0, in a column `id`.
-        connections: the databases' tables by their NAME.
+        connections: the connections to databases' tables, by NAME.
 
     Raises:
-        InputError: the table cannot be read, with what was found and the fix.
+        InputError: the table cannot be read; the message says what was found and how to fix it.
     """
     ref = Ref(ref)
     label = ref.label(role)
@@ -68,7 +68,7 @@ def read_table(
             table = database.read(spark, (connections or {})[ref.path], label)
         else:
             table = spark.read.format(str(ref.kind)).load(ref.path)
-        _ = table.schema  # Spark Connect reads no sooner
+        _ = table.schema  # Spark Connect reports errors only here
         if by_position:
             table = _numbered(table, ref.kind or "a table", label)
         if where is None:
@@ -80,9 +80,9 @@ def read_table(
 
 
 def partition_columns(spark: SparkSession, ref: str, table: DataFrame) -> tuple[str, ...]:
-    """Return the columns that the table gets from its layout: partitions of a catalog's table, or folders NAME=VALUE.
+    """Return the partition columns, which come from a catalog's table or from folders NAME=VALUE.
 
-    Folders that the reference itself names give no columns.
+    Folders that are part of the reference itself give no columns.
     """
     ref = Ref(ref)
     if ref.path is None:
@@ -93,10 +93,10 @@ def partition_columns(spark: SparkSession, ref: str, table: DataFrame) -> tuple[
 
 
 def match_key_types(left: Side, right: Side) -> tuple[Side, Side]:
-    """Give the key of CSV files the type of the other table's key, column by column.
+    """Cast the key of a CSV table to the type of the other table's key, column by column.
 
-    It takes the other side's type where every value of it is the canonical text of one; else both become text. Where
-    both are CSV, both are text already; where neither is, nothing changes.
+    A column is cast if all its values are in the other type's canonical form; otherwise both columns become text.
+    If both tables are CSV, both keys are text already; if neither is, nothing changes.
     """
     if left.is_csv == right.is_csv:
         return left, right
@@ -119,13 +119,13 @@ def match_key_types(left: Side, right: Side) -> tuple[Side, Side]:
 
 
 def _check_pattern(path: str, label: str) -> None:
-    """Refuse a file that is there by a name which Spark would take for a pattern of other names."""
+    """Refuse an existing file whose name Spark would read as a glob pattern."""
     if _PATTERN.search(path) and "://" not in path and Path(path.removeprefix("file:")).exists():
         raise InputError(f"{label}: Spark reads * ? [ ] {{ }} in a path as a pattern of other names; rename the file")
 
 
 def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:
-    """Number the rows of one file from 0, in its order."""
+    """Number the rows of a single file from 0, in the file's order."""
     if kind not in ("parquet", "csv"):
         raise InputError(
             f"{label}: --by-position reads parquet and csv files, not {kind}; link the rows by a key (--id)"
@@ -138,7 +138,7 @@ def _numbered(table: DataFrame, kind: str, label: str) -> DataFrame:
             f"{label}: --by-position needs one file, found {files}, whose order is not certain; "
             "write one file or link the rows by a key (--id)"
         )
-    # A whole CSV file is one partition, in which the running id is the row's number.
+    # An unsplit CSV file is one partition, in which the monotonic id is the row number.
     row = F.col(f"{_METADATA}.row_index") if kind == "parquet" else F.monotonically_increasing_id()
     rest = [column(name) for name in table.columns if name.casefold() != POSITION]
     return table.select(row.alias(POSITION), *rest)

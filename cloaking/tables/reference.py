@@ -1,4 +1,4 @@
-"""Parse the references of tables, and hold what opens a database's table; standard library only."""
+"""Parse table references and describe database connections; standard library only."""
 
 import re
 from dataclasses import dataclass
@@ -7,16 +7,17 @@ from cloaking.addresses import published
 from cloaking.errors import OutputError
 from cloaking.names import parts, quoted
 
-FOLDER_SIGN = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")  # written as three bytes in a partition's folder
+# Spark writes these characters as %XX in the name of a partition's folder.
+FOLDER_SIGN = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
 _FORMAT_AND_PATH = re.compile(r"([a-z][a-z0-9_]*):(.+)", re.DOTALL)
 
 
 class Ref(str):
-    """A table's reference, parsed once: `catalog.schema.table`, `format:path` or, of a database, `jdbc:NAME`.
+    """A parsed table reference: `catalog.schema.table`, `format:path` or, for a database, `jdbc:NAME`.
 
     Attributes:
-        kind: the format of the files, or `jdbc`; None for a table of a catalog.
-        path: of the files, or the NAME of the database's block; None for a table of a catalog.
+        kind: the format of the files, or `jdbc`; None for a catalog's table.
+        path: the path of the files, or the NAME of the database's block; None for a catalog's table.
     """
 
     __slots__ = ("kind", "path")
@@ -24,7 +25,7 @@ class Ref(str):
     path: str | None
 
     def __new__(cls, text: str) -> "Ref":
-        """Parse a reference; one that is parsed already is returned as it is."""
+        """Parse a reference; return an already parsed one unchanged."""
         if isinstance(text, Ref):
             return text
         ref = super().__new__(cls, text)
@@ -34,18 +35,18 @@ class Ref(str):
 
     @property
     def is_csv(self) -> bool:
-        """Whether it names CSV files, which carry no types."""
+        """Whether the reference names CSV files, which carry no types."""
         return self.kind == "csv"
 
     def label(self, role: str) -> str:
-        """Return what messages call the table in this role."""
+        """Return the table's name in messages: its role and its reference."""
         return f"{role} '{published(self)}'"
 
     def name(self, role: str) -> str:
-        """Return the name of a catalog's table with each part in backticks, which SQL reads in one way only.
+        """Return the name of a catalog's table with each part in backticks, which is unambiguous in SQL.
 
         Raises:
-            OutputError: it is no name.
+            OutputError: the reference is not a table name.
         """
         found = parts(self)
         if ".".join(found) != self:
@@ -55,7 +56,7 @@ class Ref(str):
 
 @dataclass(frozen=True)
 class Connection:
-    """A table of a database, as a block [jdbc.NAME] names it; the password itself is read where the table is."""
+    """A database table as a block [jdbc.NAME] describes it; the password itself is read only with the table."""
 
     url: str
     table: str

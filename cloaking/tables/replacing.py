@@ -1,4 +1,4 @@
-"""Results that take the places of earlier ones together: all of them, or none where anything fails."""
+"""Replace earlier results by new ones together: all of them, or none if anything fails."""
 
 import contextlib
 import logging
@@ -12,55 +12,55 @@ log = logging.getLogger(__name__)
 
 
 class MoveRefusedError(Exception):
-    """A store that gives what it holds no other name."""
+    """The store cannot rename what it holds."""
 
 
 class Store(Protocol):
-    """Where results are, each under a name of its own."""
+    """A place that holds results under unique names."""
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a result of this name."""
+        """Return whether there is a result of this name."""
 
     def move(self, name: str, to: str) -> None:
-        """Give a result another name, which none has yet.
+        """Rename a result to a name that is not in use.
 
         Raises:
             MoveRefusedError: the store cannot.
         """
 
     def copy(self, name: str, to: str) -> None:
-        """Write a result once more, over another one if there is one."""
+        """Copy a result to another name and overwrite what is there."""
 
     def remove(self, name: str) -> str | None:
-        """Remove a result; return in words what stands all the same, None if nothing does."""
+        """Remove a result; return a phrase for the log that says what could not be removed, or None."""
 
 
 @dataclass
 class Result:
-    """A result, written beside its place, which it takes when all the others are written.
+    """A result that is written under a temporary name and moved to its place when all results are written.
 
-    Where the store cannot move the earlier one away, that one is written over last of all.
+    If the store cannot move the earlier result away, it is overwritten after all other results are in place.
     """
 
     store: Store
-    label: str  # what messages call it
-    writing: Callable[[str], contextlib.AbstractContextManager[None]]  # turns the store's errors into those of users
+    label: str  # its name in messages
+    writing: Callable[[str], contextlib.AbstractContextManager[None]]  # turns the store's errors into OutputError
     place: str
     temporary: str
-    earlier: str  # the name under which an earlier one waits
-    folder: str | None = None  # that holds both of these names and is to be removed with them
+    earlier: str  # the name under which the earlier result is kept meanwhile
+    folder: str | None = None  # holds the two names above and is removed with them
     overwrite: bool = True
-    reported: bool = False  # whether a line says what became of it where a later step fails
-    written: bool = False  # whole, under its temporary name; while it is not, the place stays empty
-    _aside: bool = field(default=False, init=False)  # an earlier one was there, and moving it away was begun
-    _taken: bool = field(default=False, init=False)  # none was there, and taking the place was begun
-    _last: bool = field(default=False, init=False)  # the earlier one cannot be moved and is written over last
+    reported: bool = False  # whether to log what happened to it if a later step fails
+    written: bool = False  # completely, under its temporary name; until then nothing is moved to its place
+    _aside: bool = field(default=False, init=False)  # there was an earlier result, and moving it away has begun
+    _taken: bool = field(default=False, init=False)  # there was none, and moving this one to its place has begun
+    _last: bool = field(default=False, init=False)  # the earlier result cannot be moved and is overwritten last
 
     def set_aside(self) -> None:
-        """Give the earlier result, if there is one, the name under which it waits.
+        """Move the earlier result, if there is one, out of its place.
 
         Raises:
-            OutputError: there is one that may not be replaced, or the store fails.
+            OutputError: it exists and may not be replaced, or the store fails.
         """
         with self.writing(self.label):
             if not self.store.exists(self.place):
@@ -75,10 +75,10 @@ class Result:
                 log.warning("%s: cannot be moved (%s); it is written over after all else", self.label, refused)
 
     def take_place(self) -> None:
-        """Give the result its own name, if it was written.
+        """Move the result to its place, if it was written.
 
         Raises:
-            OutputError: the store fails, or moves earlier results alone.
+            OutputError: the store fails, or it moved the earlier result but cannot move this one.
         """
         if not self.written or self._last:
             return
@@ -93,9 +93,9 @@ class Result:
                 self.store.copy(self.temporary, self.place)
 
     def put_back(self) -> None:
-        """Remove the result and put the earlier one back, however far it came; what this cannot do is logged.
+        """Remove the result and put the earlier one back, however far the replacement got; failures are logged.
 
-        Cut off by a signal it can be called again: an earlier one that waits says that the place holds the new one.
+        If a signal interrupts it, it can be called again: while `earlier` exists, `place` holds the new result.
         """
         store = self.store
         try:
@@ -105,7 +105,7 @@ class Result:
                 if store.exists(self.temporary):
                     stands = store.remove(self.place)
                 else:
-                    store.move(self.place, self.temporary)  # removing it takes long
+                    store.move(self.place, self.temporary)  # fast, unlike removing it
             if waits:
                 store.move(self.earlier, self.place)
             self._taken = False
@@ -115,16 +115,16 @@ class Result:
             if self.reported and self.written:
                 before = "; the earlier one stands as it was" if store.exists(self.place) else ""
                 log.error("%s: %s, since a later step failed%s", self.label, stands or "removed again", before)
-        except Exception as error:  # the store may be what failed; the failure itself is on its way
+        except Exception as error:  # the store itself may be what failed, and that failure is raised already
             found = type(error).__name__
             names = f"this run's at {self.temporary}, the earlier one at {self.earlier if self._aside else self.place}"
             log.error("%s: cannot be put back (%s); what is there: %s", self.label, found, names)
 
     def clear(self) -> None:
-        """Remove the earlier result, or write over it where it could not be moved; all else is written.
+        """Remove the earlier result, or overwrite it if it could not be moved; all other results are in place.
 
         Raises:
-            OutputError: it cannot be written over.
+            OutputError: it cannot be overwritten.
         """
         if self._last:
             copied = f"{self.label}: all else is written, and this run's rows are at {self.temporary}, but its place"
@@ -133,7 +133,7 @@ class Result:
         for name in (self.earlier, self.temporary) if self.folder is None else (self.folder,):
             try:
                 stands = self.store.remove(name) if self.store.exists(name) else None
-            except Exception as error:  # the run is whole all the same
+            except Exception as error:  # the run's results are complete all the same
                 stands = f"not removed ({type(error).__name__})"
             if stands is not None:
                 log.warning("%s: %s is %s; remove it", self.label, name, stands)
@@ -141,17 +141,17 @@ class Result:
 
 @dataclass(frozen=True)
 class Together:
-    """Results that appear together, and what else is to be done where they do not."""
+    """Results that are replaced together, and further callbacks in case this fails."""
 
     undo: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     results: list[Result] = field(default_factory=list)
 
     def add(self, result: Result) -> None:
-        """Take a result, before anything of it is written."""
+        """Register a result, before any of it is written."""
         self.results.append(result)
 
     def end(self, whole: bool) -> None:
-        """Remove the earlier results or put them back, from the last to the first; called again, go on."""
+        """Remove the earlier results, or put them back, in reverse order; a second call continues the first."""
         while self.results:
             try:
                 self.results[-1].clear() if whole else self.results[-1].put_back()
@@ -165,11 +165,11 @@ class Together:
 
 @contextlib.contextmanager
 def together() -> Iterator[Together]:
-    """Take results beside their places, and let them appear when the block ends, not at all where anything fails.
+    """Collect results written under temporary names, and move all to their places when the block ends without error.
 
-    The earlier ones are set aside first, from the last to the first, and the new ones follow in their order: the last
-    one stands only beside those of its own run. What waits aside is removed when the last one is in its place; until
-    then any failure, a signal too, puts it back.
+    First the earlier results are moved away in reverse order, then the new ones are moved in, in order: where the last
+    result is present, all others are of the same run. The earlier results are removed once the last new one is in its
+    place; until then any failure, or a signal, puts them back.
 
     Raises:
         OutputError: a result cannot be written.
@@ -186,4 +186,4 @@ def together() -> Iterator[Together]:
         finally:
             found.end(whole)
     finally:
-        found.end(whole)  # what is left: a signal may have cut the first off, but no second one comes
+        found.end(whole)  # finishes if a signal interrupted the first call; no second signal comes

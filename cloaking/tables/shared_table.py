@@ -1,4 +1,4 @@
-"""A table that several runs share, also at once: its rows are read, and one is put in the place of those of its key."""
+"""Read a table that several runs share, and replace the rows of one key, also while other runs write theirs."""
 
 import re
 import shutil
@@ -20,20 +20,20 @@ from cloaking.tables.overlap import check_path, local
 from cloaking.tables.reference import FOLDER_SIGN, Ref
 
 _NO_TABLE = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA")  # no folder, or an empty one
-_IN_FOLDERS = ("parquet", "orc")  # the rows of a key have a folder, which is overwritten by itself
-# Their tables replace the rows that meet a condition. Others accept the condition, ignore it and empty the table.
+_IN_FOLDERS = ("parquet", "orc")  # each key's rows are in a folder, which is overwritten separately
+# These replace only the rows that meet a condition. Other formats accept it, ignore it and empty the table.
 _BY_CONDITION = ("delta", "iceberg")
-_SERDES = {"ParquetHiveSerDe": "parquet", "OrcSerde": "orc"}  # of tables in a format of Hive's own
+_SERDES = {"ParquetHiveSerDe": "parquet", "OrcSerde": "orc"}  # the formats of Hive's tables, by their SerDe
 _NO_ESCAPES = "spark.sql.parser.escapedStringLiterals"
-_PLAIN = re.compile(r"[A-Za-z0-9_ .-]")  # what means itself in any text of SQL; no $, which begins a variable
+_PLAIN = re.compile(r"[A-Za-z0-9_ .-]")  # needs no escape in an SQL string; $ does, as it begins a variable
 
 
 def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tuple[str, ...]) -> DataFrame | None:
-    """Return the table of a known schema that `ref` names, None where there is none yet.
+    """Return the table that `ref` names, with this schema; None if it does not exist yet.
 
     Raises:
-        InputError: there is one, and it cannot be read or is another.
-        OutputError: there is one, and `replace` could not put a row in the place of another in it.
+        InputError: the table cannot be read, or lacks columns of the schema.
+        OutputError: the table is of a kind in which `replace` cannot replace rows.
     """
     ref = Ref(ref)
     label, kind = ref.label(role), str(ref.kind)
@@ -55,25 +55,25 @@ def read(spark: SparkSession, ref: str, role: str, schema: StructType, keys: tup
     else:
         if not _in_folders(found, keys):
             raise OutputError(_not_partitioned(label, keys))
-        # By the schema, since partitions would give a name like 007 another type.
+        # With the schema, since Spark would infer a number from a partition value like 007.
         found = spark.read.format(kind).schema(schema).load(ref.path)
     return found.select(*(column(one.name).cast(one.dataType).alias(one.name) for one in schema))
 
 
 def replace(row: DataFrame, ref: str, role: str, key: Mapping[str, Any]) -> None:
-    """Put a row in the place of those of its key; without any yet, or without a table, it is added.
+    """Replace the rows of a key by one row; it is added if there are none, and the table is created if needed.
 
-    In Parquet and ORC, at a path as in a catalog, the key has a folder, which is overwritten by itself: Spark's INSERT
-    OVERWRITE of a partition loses rows where two runs write at once. Delta and Iceberg replace the rows of a condition.
+    In Parquet and ORC, at a path or in a catalog, each key has its own folder, which is overwritten directly: Spark's
+    INSERT OVERWRITE of a partition loses rows if two runs write at once. Delta and Iceberg overwrite by a condition.
 
     Args:
         row: one row, with the key among its columns.
-        ref: the table.
-        role: what messages call it.
+        ref: the table's reference.
+        role: the table's role in messages.
         key: the columns of the key and the row's values in them.
 
     Raises:
-        OutputError: the table cannot be written, or not without touching other rows.
+        OutputError: the table cannot be written, or not without changing other rows.
     """
     ref = Ref(ref)
     label = ref.label(role)
@@ -105,10 +105,10 @@ def _check(kind: str, path: str, label: str) -> None:
 def _at_path(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame | None:
     with reading(label, everything=True):
         try:
-            # Twice: of one path Spark logs at length that it is missing.
+            # Two paths, because Spark logs a long warning if a single one is missing.
             _ = spark.read.format("text").load([path, path]).schema
             found = spark.read.format(kind).load(path)
-            _ = found.schema  # Spark Connect reads no sooner
+            _ = found.schema  # Spark Connect reports errors only here
             return found
         except AnalysisException as error:
             if not any(known in str(error) for known in _NO_TABLE):
@@ -117,16 +117,16 @@ def _at_path(spark: SparkSession, kind: str, path: str, label: str) -> DataFrame
 
 
 def _in_folders(table: DataFrame, keys: tuple[str, ...]) -> bool:
-    """Tell whether all files lie in folders KEY=VALUE of these keys, in this order."""
+    """Return whether all files are in folders KEY=VALUE of these keys, in this order."""
     above = (PurePosixPath(file).parts[-len(keys) - 1 : -1] for file in table.inputFiles())
     return all([folder.partition("=")[0] for folder in folders] == [*keys] for folders in above)
 
 
 def _format(spark: SparkSession, name: str, label: str, keys: tuple[str, ...]) -> str:
-    """Return the format of a catalog's table, one that is known to replace the rows of a key and no others.
+    """Return the format of a catalog's table, after a check that the rows of one key can be replaced in it.
 
     Raises:
-        OutputError: it is no such table.
+        OutputError: replacing the rows of a key might change others.
     """
     by = [one.name.lower() for one in spark.catalog.listColumns(name) if one.isPartition]
     if sorted(by) != sorted(keys):
@@ -150,12 +150,12 @@ def _format(spark: SparkSession, name: str, label: str, keys: tuple[str, ...]) -
 
 
 def _details(spark: SparkSession, described: str) -> dict[str, str]:
-    """Return what the catalog says of a table or a partition besides its columns, by the catalog's own words."""
+    """Return the catalog's details of a table or a partition, by the names that the catalog gives them."""
     found: dict[str, str] = {}
     reached = False
     for name, value, *_ in spark.sql(f"DESCRIBE TABLE EXTENDED {described}").collect():
         if reached:
-            found.setdefault(name, value)  # of a partition, what is said of its table comes last
+            found.setdefault(name, value)  # a partition's own details come before its table's
         reached = reached or name.startswith("# Detailed ")
     return found
 
@@ -166,9 +166,9 @@ def _not_partitioned(label: str, keys: tuple[str, ...]) -> str:
 
 
 def _create(spark: SparkSession, name: str, schema: StructType, keys: tuple[str, ...]) -> None:
-    """Create the empty table, unless another run just did.
+    """Create the empty table, unless another run has just created it.
 
-    Never by writing rows with it: Spark then empties the folder of a table that another run made in the meantime.
+    It is not created by writing rows: Spark would then empty the folder of a table that another run has just created.
     """
     columns = ", ".join(f"{quoted(one.name)} {one.dataType.simpleString()}" for one in schema)
     by = ", ".join(map(quoted, keys))
@@ -180,7 +180,7 @@ def _create(spark: SparkSession, name: str, schema: StructType, keys: tuple[str,
 
 
 def _using(spark: SparkSession, name: str) -> str:
-    """Return the format's clause for Spark's own catalog, which would make a table in a format of Hive's own."""
+    """Return the USING clause for Spark's own catalog, which would otherwise create a Hive table; empty for others."""
     first, *rest = (part.strip("`") for part in parts(name))
     named = len(rest) > 1 or (rest and spark.conf.get(f"spark.sql.catalog.{first}", None) is not None)
     if (first if named else spark.catalog.currentCatalog()) != "spark_catalog":
@@ -190,24 +190,24 @@ def _using(spark: SparkSession, name: str) -> str:
 
 
 def _filled(field: StructField, columns: list[str]) -> Column:
-    """Return the row's column for a field of the table, null where the row has none."""
+    """Return the row's column for a field of the table, or null if the row has no such column."""
     value = column(field.name) if alike(field.name, columns) else F.lit(None)
     return value.cast(field.dataType).alias(field.name)
 
 
 def _partition(spark: SparkSession, name: str, key: Mapping[str, Any], label: str) -> str:
-    """Return the folder of a key in a table of Spark's own catalog, which gets the partition if it has none."""
+    """Return a key's folder in a table of Spark's own catalog; its partition is created if needed."""
     texts = {one: "".join(map(_literal, str(value))) for one, value in key.items()}
     if any("\\" in text for text in texts.values()) and spark.conf.get(_NO_ESCAPES) == "true":
         raise OutputError(f"{label}: a name with special characters needs {_NO_ESCAPES}=false")
     partition = "PARTITION (" + ", ".join(f"{quoted(one)} = '{text}'" for one, text in texts.items()) + ")"
-    if spark.sql(f"SHOW PARTITIONS {name} {partition}").first() is None:  # a catalog in memory would move a present one
+    if spark.sql(f"SHOW PARTITIONS {name} {partition}").first() is None:  # an in-memory catalog moves an existing one
         spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {partition}")
     return _details(spark, f"{name} {partition}")["Location"]
 
 
 def _literal(character: str) -> str:
-    """Return a character as it can stand in any text of SQL: quotes, variables and line ends by their number."""
+    """Return a character as SQL reads it in a string: quotes, $ and line ends as \\u escapes."""
     if _PLAIN.fullmatch(character):
         return character
     units = character.encode("utf-16-be")
@@ -215,12 +215,12 @@ def _literal(character: str) -> str:
 
 
 def _escaped(sign: re.Match[str]) -> str:
-    """Return a sign as Spark writes it in the name of a partition's folder."""
+    """Return a character as Spark escapes it in the name of a partition's folder."""
     return f"%{ord(sign[0]):02X}"
 
 
 def _overwrite(row: DataFrame, kind: str, folder: str) -> None:
-    """Put a row in the place of all that a folder holds; on this disk an earlier one stands until this one is whole."""
+    """Replace all that a folder holds by one row; on a local disk, only once the new row is completely written."""
     place, row = local(row.sparkSession, folder), row.coalesce(1)  # to one file
     if place is None:
         row.write.format(kind).mode("overwrite").save(folder)

@@ -1,4 +1,4 @@
-"""Texts <-> files in a local folder, or at an address that pyarrow opens (s3, gs, abfs, hdfs)."""
+"""Read and write text files in a local folder, or at an address that pyarrow opens (s3, gs, abfs, hdfs)."""
 
 import contextlib
 import os
@@ -24,14 +24,14 @@ class Files:
     store: fs.FileSystem
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a file or a folder of this path."""
+        """Return whether there is a file or a folder at this path."""
         return bool(self.store.get_file_info(name).type != fs.FileType.NotFound)
 
     def move(self, name: str, to: str) -> None:
-        """Give a file or folder another path.
+        """Move a file or folder to another path.
 
         Raises:
-            MoveRefusedError: the store knows no moving.
+            MoveRefusedError: the store cannot move files.
         """
         try:
             self.store.move(name, to)
@@ -51,10 +51,10 @@ class Files:
 
 
 def check(folder: str) -> None:
-    """Try that a folder takes files and moves them, or the nearest one above where it is not there; none is left.
+    """Check that files can be written to a folder, or to its nearest existing parent, by writing and removing one.
 
     Raises:
-        OutputError: it takes none.
+        OutputError: no file can be written.
     """
     with _writing(f"--output {published(folder)}: the folder"):
         store, base = _store(folder)
@@ -75,10 +75,10 @@ def write(folder: str, name: str, text: str) -> str:
     """Write a file into a local folder or an address that pyarrow opens, under a temporary name first.
 
     Returns:
-        Where the file stands.
+        The file's path or address.
 
     Raises:
-        OutputError: the folder cannot be made or the file not written; an earlier file of that name is untouched.
+        OutputError: the folder or the file cannot be written; an earlier file of that name is unchanged.
     """
     with together(folder) as put:
         return put(name, text)
@@ -86,23 +86,23 @@ def write(folder: str, name: str, text: str) -> str:
 
 @contextlib.contextmanager
 def together(folder: str) -> Iterator[Put]:
-    """Give the function of `into` for files that appear when the block ends, and not at all where it fails.
+    """Yield the function of `into`; the files appear when the block ends, and none of them if it fails.
 
     Raises:
-        OutputError: the folder cannot be made, or a file not written; earlier files are as they were.
+        OutputError: the folder or a file cannot be written; earlier files are unchanged.
     """
     with replacing.together() as results:
         yield into(folder, results)
 
 
 def into(folder: str, results: Together) -> Put:
-    """Return a function that takes a file's name and text (None: it shall not be there) and returns its place.
+    """Return a function that takes a file's name and text (None removes the file) and returns the file's place.
 
-    Each is written at once under a temporary name, which tells early where a store takes none, and appears with the
-    other results. Stopped for good between two moves, `.NAME.<32 digits>.earlier` is the earlier file.
+    A file is written immediately under a temporary name, so that a store that refuses it fails early, and appears with
+    the other results. If the process is killed between two moves, `.NAME.<32 digits>.earlier` is the earlier file.
 
     Raises:
-        OutputError: the folder cannot be made; by the function, a file not written.
+        OutputError: the folder cannot be created; the function raises it if a file cannot be written.
     """
     with _writing(f"--output {published(folder)}: the folder"):
         store, base = _store(folder)

@@ -1,4 +1,4 @@
-"""DataFrames -> new tables by their references, each whole or not at all."""
+"""Write DataFrames as new tables by their references, each completely or not at all."""
 
 import logging
 import uuid
@@ -23,15 +23,15 @@ from cloaking.tables.text_files import Files
 log = logging.getLogger(__name__)
 
 _VIEWS = ("VIEW", "TEMPORARY")
-_REFUSED = (AnalysisException, UnsupportedOperationException, Py4JJavaError)  # a statement that a catalog does not take
-_DETAILS = "# Detailed Table Information"  # after the columns, one of which may be called Location too
+_REFUSED = (AnalysisException, UnsupportedOperationException, Py4JJavaError)  # the catalog rejects a statement
+_DETAILS = "# Detailed Table Information"  # follows the columns, one of which may also be called Location
 
 
 def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None:
-    """Refuse to write over a table that exists, unless that is wanted.
+    """Refuse to overwrite an existing table, unless `overwrite` is set.
 
     Raises:
-        OutputError: the table exists and `overwrite` is not set, or its name makes no table.
+        OutputError: the table exists and `overwrite` is not set, or no table can be written by this name.
     """
     ref = Ref(ref)
     label = ref.label(role)
@@ -45,7 +45,7 @@ def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None
         refuse(str(ref.kind), ("jdbc",), label)
         overlap.check_path(ref.path, label)
         local = overlap.local(spark, ref.path)
-        exists = local is not None and local.exists()  # in other stores Spark refuses, before it computes
+        exists = local is not None and local.exists()  # in other stores Spark itself refuses, before it computes
         if local is not None and exists and local.resolve().is_mount():
             raise OutputError(f"{label}: is a mount point, which cannot be replaced; name a folder in it")
     if exists and not overwrite:
@@ -53,14 +53,14 @@ def check_new(spark: SparkSession, ref: str, role: str, overwrite: bool) -> None
 
 
 def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Together) -> DataFrame:
-    """Write a table whole beside its place, which it takes with the other results, and return it as read back.
+    """Write a table under a temporary name, from which it moves to its place with the other results; return it re-read.
 
-    Until then an earlier table stands as it is. Stopped for good between two moves, it is found beside its place: of a
-    path `.../NAME` as `.../.NAME.<32 digits>/earlier`, of a catalog's table NAME as `NAME_<32 digits>_earlier`. To a
-    store that only Spark reaches, a table is written at once where none is.
+    Until then an earlier table is unchanged. If the process is killed between two moves, the earlier table of a path
+    `.../NAME` is `.../.NAME.<32 digits>/earlier`, that of a catalog's table NAME is `NAME_<32 digits>_earlier`. In a
+    store that only Spark can access, a table that does not exist yet is written directly to its place.
 
     Raises:
-        OutputError: it exists and `overwrite` is not set, or the store refuses it.
+        OutputError: the table exists and `overwrite` is not set, or the store refuses it.
     """
     ref = Ref(ref)
     spark, label = table.sparkSession, ref.label(role)
@@ -79,12 +79,12 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Toget
         result.overwrite = overwrite
         results.add(result)
         if result.folder is not None:
-            Path(result.folder).mkdir(parents=True)  # fails with a word where none can be made
+            Path(result.folder).mkdir(parents=True)  # raises an error if it cannot be created
         if ref.path is None:
             table.write.saveAsTable(result.temporary)
             back = spark.table(result.temporary)
         else:
-            scheme = "file:" if on_disk is not None else ""  # whatever Spark takes a path without one for
+            scheme = "file:" if on_disk is not None else ""  # since Spark's default file system may be another
             _save(table, kind, scheme + result.temporary)
             back = _load(spark, kind, scheme + result.temporary, table.schema)
         result.reported = result.written = True
@@ -92,34 +92,34 @@ def write(table: DataFrame, ref: str, role: str, overwrite: bool, results: Toget
 
 
 def _in_catalog(spark: SparkSession, name: str, label: str) -> Result:
-    """Return the result that is to be this table."""
+    """Return the result for a catalog's table of this name."""
     temporary = f"{name[:-1]}_{uuid.uuid4().hex}`"
     return Result(Catalog(spark), label, writing, name, temporary, f"{temporary[:-1]}_earlier`")
 
 
 def _on_disk(path: Path, label: str) -> Result:
-    """Return the result that is to lie at this path."""
-    place = path.resolve()  # a link stays one
+    """Return the result for a table at this path on the local disk."""
+    place = path.resolve()  # a symbolic link stays, and its target is replaced
     beside = _beside(str(place.parent), place.name)
     store = Files(fs.LocalFileSystem())
     return Result(store, label, writing, str(place), f"{beside}/new", f"{beside}/earlier", folder=beside)
 
 
 def _at_address(store: "Addresses", path: str, label: str) -> Result:
-    """Return the result that is to be written over what lies at this address."""
+    """Return the result for a table that replaces the one at this address."""
     parent, _, name = path.rstrip("/").rpartition("/")
     beside = _beside(parent, name)
     return Result(store, label, writing, path, f"{beside}/new", f"{beside}/earlier")
 
 
 def _beside(parent: str, name: str) -> str:
-    """Return a folder that is hidden from those who read all that lies there; of a table so named Spark would warn."""
+    """Return a folder in `parent` that readers of `parent` skip; Spark warns if a table itself has a hidden name."""
     return f"{parent}/.{name}.{uuid.uuid4().hex}"
 
 
 def _at_once(table: DataFrame, kind: str, path: str, label: str, results: Together) -> DataFrame:
-    """Write a table where none is and only Spark can write; its own commit makes it whole."""
-    _save(table, kind, path, mode="error")  # the one name of it that Spark Connect knows
+    """Write a new table directly to a store that only Spark can access; Spark's own commit makes it complete."""
+    _save(table, kind, path, mode="error")  # Spark Connect does not know the synonym "errorifexists"
     results.undo.callback(log.error, "%s: stands, written by this run, which failed afterwards; remove it", label)
     return _load(table.sparkSession, kind, path, table.schema)
 
@@ -139,42 +139,42 @@ def _load(spark: SparkSession, kind: str, path: str, schema: StructType) -> Data
 
 @dataclass(frozen=True)
 class Catalog:
-    """Tables by their names in a catalog."""
+    """A catalog's tables, by their names."""
 
     spark: SparkSession
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a table of this name."""
+        """Return whether there is a table of this name."""
         return self.spark.catalog.tableExists(name)
 
     def move(self, name: str, to: str) -> None:
-        """Give a table another name within its schema.
+        """Rename a table within its schema.
 
         Raises:
-            MoveRefusedError: the catalog, or the table's format, renames nothing, or not by these rights.
+            MoveRefusedError: the catalog, the table's format or the user's rights do not allow it.
         """
-        own = parts(to)[-1]  # the new name within the schema: not all catalogs take a longer one
+        own = parts(to)[-1]  # the new name within the schema: not all catalogs accept a qualified one
         try:
             self.spark.sql(f"ALTER TABLE {name} RENAME TO {own}")
         except _REFUSED as error:
             raise MoveRefusedError(reason(error)) from error
 
     def copy(self, name: str, to: str) -> None:
-        """Write a table once more, over another one if there is one."""
+        """Copy a table to another name and overwrite what is there."""
         self.spark.table(name).write.mode("overwrite").saveAsTable(to)
 
     def remove(self, name: str) -> str | None:
-        """Drop a table and its files; return in words where files stand all the same, None if none do."""
+        """Drop a table and its files; return a phrase that says where files remain, None if none do."""
         where = self._location(name)
         try:
-            self.spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")  # Iceberg keeps the files of a table without it
+            self.spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")  # without PURGE Iceberg keeps the files
         except _REFUSED:
             self.spark.sql(f"DROP TABLE IF EXISTS {name}")
         stands = where is not None and _files_at(self.spark, where)
         return f"dropped, but its files are still at {where}" if stands else None
 
     def _location(self, name: str) -> str | None:
-        """Return the folder or address of a table's files; None where the catalog states none."""
+        """Return the folder or address of a table's files; None if the catalog states none."""
         rows = [tuple(row)[:2] for row in self.spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()]
         keys = [key for key, _ in rows]
         return dict(rows[keys.index(_DETAILS) :]).get("Location") if _DETAILS in keys else None
@@ -182,18 +182,18 @@ class Catalog:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Tables of one format and schema by their paths, in stores that only Spark reaches: it moves and removes none."""
+    """Tables by their paths, in stores that only Spark can access, which moves and removes no files there."""
 
     spark: SparkSession
     kind: str
     schema: StructType
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is anything at this path."""
+        """Return whether there is anything at this path."""
         return _there(self.spark, name) is not None
 
     def move(self, name: str, to: str) -> None:
-        """Refuse it.
+        """Refuse to move a table.
 
         Raises:
             MoveRefusedError: always.
@@ -201,21 +201,21 @@ class Addresses:
         raise MoveRefusedError("only Spark reaches the store")
 
     def copy(self, name: str, to: str) -> None:
-        """Write a table once more, over another one if there is one."""
+        """Copy a table to another name and overwrite what is there."""
         _save(_load(self.spark, self.kind, name, self.schema), self.kind, to)
 
     def remove(self, name: str) -> str:
-        """Write a table without rows over it; return in words that it stands."""
+        """Overwrite the table with an empty one; return a phrase that says that it remains."""
         _save(self.spark.createDataFrame([], self.schema), self.kind, name)
         return "emptied, but stands without rows"
 
 
 def _there(spark: SparkSession, path: str) -> DataFrame | None:
-    """Return the files at a path, none of them read yet; None where there is no such path."""
+    """Return the files at a path without reading them yet; None if there is no such path."""
     try:
-        # Twice: of one path Spark logs at length that it is missing.
+        # Two paths, because Spark logs a long warning if a single one is missing.
         found = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load([path, path])
-        _ = found.schema  # Spark Connect reads no sooner
+        _ = found.schema  # Spark Connect reports errors only here
         return found
     except AnalysisException as error:
         if "PATH_NOT_FOUND" not in str(error):
