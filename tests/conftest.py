@@ -1,4 +1,7 @@
-"""One Spark session for the whole suite, tables on disk without Spark, and the command run within that session."""
+"""One Spark session for the whole suite, tables on disk without Spark, and the command run within that session.
+
+pyspark and pandas are imported by the fixtures that need them, so that tests without Spark start at once.
+"""
 
 import os
 import sys
@@ -15,12 +18,8 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pyspark
 import pytest
-from pyspark.sql import SparkSession
+from bad_input import run_case, victim  # noqa: F401 (fixtures that several test files share)
 
 from cloaking.command.local_cloaking import main
 
@@ -28,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Outcome(NamedTuple):
-    """What a run of the command left: exit code, lines on stderr and stdout, report.json where it was written."""
+    """The outcome of a run of the command: exit code, lines on stderr and stdout, report.json where it was written."""
 
     code: int
     problems: list[str]
@@ -38,6 +37,8 @@ class Outcome(NamedTuple):
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
+    from pyspark.sql import SparkSession
+
     folder = tmp_path_factory.mktemp("spark")
     java = f"-Dderby.system.home={folder / 'derby'} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
     settings = {
@@ -48,7 +49,7 @@ def spark(tmp_path_factory):
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": java,
         "spark.local.dir": folder / "local",
-        "spark.log.level": "OFF",  # the failures are meant
+        "spark.log.level": "OFF",  # many tests cause failures on purpose
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
@@ -86,6 +87,8 @@ def setting(spark):
 @pytest.fixture(scope="session")
 def lake(spark, tmp_path_factory):
     """The name of a catalog in memory whose tables replace rows by a condition, as those of Delta and Iceberg do."""
+    import pyspark
+
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler for tests/RowsCatalog.java, and Spark itself has no such catalog")
     folder = tmp_path_factory.mktemp("catalog")
@@ -101,6 +104,9 @@ def lake(spark, tmp_path_factory):
 @pytest.fixture
 def parquet(tmp_path):
     """Write columns to one Parquet file and return the reference to it."""
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     def written(name, columns, **options):
         table = columns if isinstance(columns, pa.Table) else pa.Table.from_pandas(pd.DataFrame(columns))
