@@ -204,7 +204,7 @@ def phases(log: Path, started: float, seconds: float) -> dict[str, float]:
 
 # Spark's metrics of a Python function, summed over the tasks of a stage, in milliseconds.
 _PYTHON_START = ("time to start Python workers", "time to initialize Python workers")
-_CALLED_FROM = {"checks.py": "checks", "counting.py": "avatars to the driver", "partition.py": "cells"}
+_CALLED_FROM = {"checks.py": "checks", "broadcast.py": "avatars to the driver", "partition.py": "cells"}
 
 
 def _phase(stage: dict[str, Any]) -> str:
@@ -212,7 +212,7 @@ def _phase(stage: dict[str, Any]) -> str:
     for module, phase in _CALLED_FROM.items():
         if f"/{module}:" in stage["Stage Name"]:
             return phase
-    if "/summary.py:" not in stage["Stage Name"]:
+    if "/tally.py:" not in stage["Stage Name"]:
         return "schemas"
     scopes = json.dumps([rdd.get("Scope", "") for rdd in stage["RDD Info"]])
     if "MapInArrow" in scopes:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from cloaking.names import alike, column, in_order, quoted
+from cloaking.columns import column
+from cloaking.names import alike, in_order, quoted
 
 
 @pytest.mark.parametrize(

@@ -144,4 +144,5 @@ def test_a_misspelt_option_is_met_with_the_nearest_one(typed, meant):
 
 
 def test_the_log_settings_for_spark_submit_are_those_of_the_package():
-    assert (ROOT / "conf" / "log4j2.properties").read_bytes() == (ROOT / "cloaking" / "log4j2.properties").read_bytes()
+    inside = ROOT / "cloaking" / "command" / "log4j2.properties"
+    assert (ROOT / "conf" / "log4j2.properties").read_bytes() == inside.read_bytes()

@@ -4,13 +4,14 @@ import numpy as np
 import oracle
 import pandas as pd
 import pytest
+from cell_regimes import REGIMES
 from chispa import assert_df_equality
 from pyspark.sql import functions as F
-from test_cells import REGIMES
 
 from cloaking import local_cloaking
+from cloaking.options import Options
 from cloaking.spark import partition
-from cloaking.spark.count import spread
+from cloaking.spark.plan import spread
 
 ROWS = 300
 
@@ -94,7 +95,7 @@ def test_composite_keys_of_text_and_dates_survive(spark):
 @pytest.mark.parametrize(("mib", "strategy"), [(1, "partition"), (2, "broadcast")])
 def test_auto_broadcasts_up_to_the_limit(spark, mib, strategy):
     rows = 2 * 2**20 // (8 * 4)  # 2 MiB of 4 components
-    assert spread(spark, 10, rows, 4, broadcast_limit=mib).strategy == strategy
+    assert spread(spark, 10, rows, 4, Options(broadcast_limit=mib)).strategy == strategy
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cloaking.columns import type_of
 from cloaking.errors import InputError
-from cloaking.names import type_of
 from cloaking.spark import link
 from cloaking.tables import read
 
