@@ -100,10 +100,10 @@ class Result:
         store = self.store
         try:
             waits = self._aside and store.exists(self.earlier)
-            stands = None
+            remains = None
             if (waits or self._taken) and store.exists(self.place):
                 if store.exists(self.temporary):
-                    stands = store.remove(self.place)
+                    remains = store.remove(self.place)
                 else:
                     store.move(self.place, self.temporary)  # fast, unlike removing it
             if waits:
@@ -111,10 +111,10 @@ class Result:
             self._taken = False
             left = self.folder or self.temporary
             if store.exists(left):
-                stands = store.remove(left) or stands
+                remains = store.remove(left) or remains
             if self.reported and self.written:
                 before = "; the earlier one stands as it was" if store.exists(self.place) else ""
-                log.error("%s: %s, since a later step failed%s", self.label, stands or "removed again", before)
+                log.error("%s: %s, since a later step failed%s", self.label, remains or "removed again", before)
         except Exception as error:  # the store itself may be what failed, and that failure is raised already
             found = type(error).__name__
             names = f"this run's at {self.temporary}, the earlier one at {self.earlier if self._aside else self.place}"
@@ -132,11 +132,11 @@ class Result:
                 self.store.copy(self.temporary, self.place) if self.written else self.store.remove(self.place)
         for name in (self.earlier, self.temporary) if self.folder is None else (self.folder,):
             try:
-                stands = self.store.remove(name) if self.store.exists(name) else None
+                remains = self.store.remove(name) if self.store.exists(name) else None
             except Exception as error:  # the run's results are complete all the same
-                stands = f"not removed ({type(error).__name__})"
-            if stands is not None:
-                log.warning("%s: %s is %s; remove it", self.label, name, stands)
+                remains = f"not removed ({type(error).__name__})"
+            if remains is not None:
+                log.warning("%s: %s is %s; remove it", self.label, name, remains)
 
 
 @dataclass(frozen=True)
@@ -150,16 +150,16 @@ class Together:
         """Register a result, before any of it is written."""
         self.results.append(result)
 
-    def end(self, whole: bool) -> None:
+    def end(self, succeeded: bool) -> None:
         """Remove the earlier results, or put them back, in reverse order; a second call continues the first."""
         while self.results:
             try:
-                self.results[-1].clear() if whole else self.results[-1].put_back()
+                self.results[-1].clear() if succeeded else self.results[-1].put_back()
             except Exception:
                 self.results.pop()
                 raise
             self.results.pop()
-        if not whole:
+        if not succeeded:
             self.undo.close()
 
 
@@ -174,7 +174,7 @@ def together() -> Iterator[Together]:
     Raises:
         OutputError: a result cannot be written.
     """
-    found, whole = Together(), False
+    found, succeeded = Together(), False
     try:
         try:
             yield found
@@ -182,8 +182,8 @@ def together() -> Iterator[Together]:
                 result.set_aside()
             for result in found.results:
                 result.take_place()
-            whole = True
+            succeeded = True
         finally:
-            found.end(whole)
+            found.end(succeeded)
     finally:
-        found.end(whole)  # finishes if a signal interrupted the first call; no second signal comes
+        found.end(succeeded)  # finishes if a signal interrupted the first call; no second signal comes

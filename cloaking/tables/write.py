@@ -170,8 +170,8 @@ class Catalog:
             self.spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")  # without PURGE Iceberg keeps the files
         except _REFUSED:
             self.spark.sql(f"DROP TABLE IF EXISTS {name}")
-        stands = where is not None and _files_at(self.spark, where)
-        return f"dropped, but its files are still at {where}" if stands else None
+        remain = where is not None and _files_at(self.spark, where)
+        return f"dropped, but its files are still at {where}" if remain else None
 
     def _location(self, name: str) -> str | None:
         """Return the folder or address of a table's files; None if the catalog states none."""
