@@ -31,7 +31,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _ENDED = "Spark's process ended before the job did, killed or out of memory; raise spark.driver.memory"
 _BAD_SETTING = re.compile(r"""\[INVALID_CONF_VALUE[^\]]*\].*?["'](spark\.[\w.]+)["']""")
-_LESS_TO_HOLD = "let local-cloaking hold less at a time (--strategy partition, a smaller --cell-rows)"
+_LESS_TO_HOLD = "make local-cloaking hold fewer rows in memory (--strategy partition, a smaller --cell-rows)"
 # Patterns in Spark's errors about tasks, and what they mean. Spark reports only the loss of a task that was killed.
 _LACKING = (
     (

@@ -110,7 +110,7 @@ def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
             problems.append(f"{side.label}: {nulls:,} rows have no '{name}'; fill or drop them")
         if repeated:
             problems.append(
-                f"{side.label}: {repeated:,} value(s) of '{name}' stand in several rows; keep one row of each"
+                f"{side.label}: {repeated:,} value(s) of '{name}' occur in several rows; keep one row of each"
             )
     return problems
 
@@ -178,13 +178,13 @@ def _row_problems(
             )
         if repeated:
             problems.append(
-                f"{side.label}: {repeated:,} key(s) stand in several rows ({_listed(side.key)}); keep one of each"
+                f"{side.label}: {repeated:,} key(s) occur in several rows ({_listed(side.key)}); keep one of each"
             )
         if counts[f"bad_{number}"] or not rows:
             problems += _coordinate_problems(side, components[number])
     if counts["unmatched_0"] and counts["rows_1"]:
         fix = _notation_difference(sides, counts["unmatched_0"])
-        fix = fix or "add them, or say how rows belong together: --made-from, --link, --by-position"
+        fix = fix or "add them, or define the link: --made-from, --link, --by-position"
         problems.append(
             f"{sides[1].label}: {counts['unmatched_0']:,} of {counts['rows_0']:,} originals have no avatar "
             f"({_listed(sides[1].key)}); {fix}"

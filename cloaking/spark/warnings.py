@@ -50,7 +50,7 @@ def of_rows(seen: Mapping[str, Any] | None, columns: Columns) -> tuple[Notice, .
     `seen` is None if Spark dropped the observation; the warning then says so.
     """
     if seen is None:
-        return (Notice("not_observed", "Spark did not tell what it observed; warnings about the coordinates may lack"),)
+        return (Notice("not_observed", "Spark dropped its observation; warnings about the coordinates may be missing"),)
     n, notices = seen["rows"], []
     if seen["coarse"] > (n - seen["equal"]) / 2:
         notices.append(

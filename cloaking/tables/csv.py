@@ -123,7 +123,7 @@ def _header_problems(names: Sequence[str], label: str) -> list[str]:
         problems.append(f"{label}: {names.count('')} column(s) have no name; name every column in the header")
     repeated = sorted({name for name in names if name and len(alike(name, names)) > 1})
     if repeated:
-        problems.append(f"{label}: the columns {', '.join(repeated)} have the same name but for case; rename them")
+        problems.append(f"{label}: columns {', '.join(repeated)} have the same name if case is ignored; rename them")
     return problems
 
 

@@ -95,7 +95,7 @@ def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float 
         return ()
     last = before[-1]
     if last.ncp != summary.ncp:
-        message = f"the last run, of {last.run_date}, took {last.ncp} components, this one {summary.ncp}"
+        message = f"the last run, of {last.run_date}, used {last.ncp} components, this one {summary.ncp}"
         return (Notice("not_comparable", message),)
     figures = {"local_cloaking": "Local Cloaking", "hidden_rate": "the hidden rate"}
     notices = []

@@ -66,13 +66,13 @@ class Result:
             if not self.store.exists(self.place):
                 return
             if not self.overwrite:
-                raise OutputError(f"{self.label}: exists already, made by another during this run; it stays")
+                raise OutputError(f"{self.label}: exists already, created by another process; it is unchanged")
             self._aside = True
             try:
                 self.store.move(self.place, self.earlier)
             except MoveRefusedError as refused:
                 self._aside, self._last = False, True
-                log.warning("%s: cannot be moved (%s); it is written over after all else", self.label, refused)
+                log.warning("%s: cannot be moved (%s); it is overwritten after all other results", self.label, refused)
 
     def take_place(self) -> None:
         """Move the result to its place, if it was written.
@@ -88,7 +88,7 @@ class Result:
                 self.store.move(self.temporary, self.place)
             except MoveRefusedError as refused:
                 if self._aside:
-                    raise OutputError(f"{self.label}: the store does not move it ({refused})") from refused
+                    raise OutputError(f"{self.label}: the store cannot move it ({refused})") from refused
                 log.warning("%s: is written twice, since the store cannot move it (%s)", self.label, refused)
                 self.store.copy(self.temporary, self.place)
 
@@ -113,12 +113,13 @@ class Result:
             if store.exists(left):
                 remains = store.remove(left) or remains
             if self.reported and self.written:
-                before = "; the earlier one stands as it was" if store.exists(self.place) else ""
+                before = "; the earlier one is unchanged" if store.exists(self.place) else ""
                 log.error("%s: %s, since a later step failed%s", self.label, remains or "removed again", before)
         except Exception as error:  # the store itself may be what failed, and that failure is raised already
             found = type(error).__name__
-            names = f"this run's at {self.temporary}, the earlier one at {self.earlier if self._aside else self.place}"
-            log.error("%s: cannot be put back (%s); what is there: %s", self.label, found, names)
+            earlier = self.earlier if self._aside else self.place
+            places = f"this run's is at {self.temporary}, the earlier one is at {earlier}"
+            log.error("%s: cannot be put back (%s); %s", self.label, found, places)
 
     def clear(self) -> None:
         """Remove the earlier result, or overwrite it if it could not be moved; all other results are in place.

@@ -120,7 +120,7 @@ def _beside(parent: str, name: str) -> str:
 def _at_once(table: DataFrame, kind: str, path: str, label: str, results: Together) -> DataFrame:
     """Write a new table directly to a store that only Spark can access; Spark's own commit makes it complete."""
     _save(table, kind, path, mode="error")  # Spark Connect does not know the synonym "errorifexists"
-    results.undo.callback(log.error, "%s: stands, written by this run, which failed afterwards; remove it", label)
+    results.undo.callback(log.error, "%s: was written by this run, which failed afterwards; remove it", label)
     return _load(table.sparkSession, kind, path, table.schema)
 
 
@@ -207,7 +207,7 @@ class Addresses:
     def remove(self, name: str) -> str:
         """Overwrite the table with an empty one; return a phrase that says that it remains."""
         _save(self.spark.createDataFrame([], self.schema), self.kind, name)
-        return "emptied, but stands without rows"
+        return "emptied but not removed"
 
 
 def _there(spark: SparkSession, path: str) -> DataFrame | None:

@@ -365,10 +365,10 @@ BAD = {
             "victim where 1=1", "`", "a..b", "a.b.c.d", "nosuch", "parquet:", "range(10)", "C:\\o.parquet")
     },
     "counts that are SQL": ({}, "--counts 't; DROP TABLE victim'",
-        ["counts 't; DROP TABLE victim' | is no name of a table"]),
+        ["counts 't; DROP TABLE victim' | is not a table name"]),
     "history that is SQL": ({}, "--history '(select 1)'", ["history '(select 1)'"]),
     "counts with a comment": ({}, "--counts 'new -- x'", ["counts 'new -- x'"]),
-    "counts in backticks that do not match": ({}, "--counts '`t'", ["counts '`t' | is no name of a table"]),
+    "counts in backticks that do not match": ({}, "--counts '`t'", ["counts '`t' | is not a table name"]),
     **{
         f"a password in {option}": ({}, f"{option} 'parquet:s3://key:hunter7391@bucket/x'",
             [f"{option} | password | credentials provider"])
