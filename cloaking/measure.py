@@ -76,11 +76,11 @@ def local_cloaking(
         InputError: the tables are wrong; the message has a line for each problem.
         SettingsError: an option has an invalid value.
     """
-    told = Options.of(options)
-    key = told.made_from or told.id if link is None else links.own_ids(avatars, told.id)
+    chosen = Options.of(options)
+    key = chosen.made_from or chosen.id if link is None else links.own_ids(avatars, chosen.id)
     linked_by = None if link is None else Side(link, "link", ())
     return measure(
-        prepare(Side(originals, "originals", told.id), Side(avatars, "avatars", key), told, linked_by=linked_by)
+        prepare(Side(originals, "originals", chosen.id), Side(avatars, "avatars", key), chosen, linked_by=linked_by)
     )
 
 

@@ -50,7 +50,7 @@ def reading(label: str, everything: bool = False) -> Iterator[None]:
             raise
         twice = _TWICE.search(str(error))
         if twice:
-            raise InputError(f"{label}: column '{twice[1]}' is there twice, but for case; rename one") from error
+            raise InputError(f"{label}: column '{twice[1]}' occurs twice if case is ignored; rename one") from error
         said = f"{found}: {_MEANING[found]}" if found in _MEANING else found
         raise InputError(f"{label}: cannot be read ({said}); check its name, format, content and rights") from error
 

@@ -187,7 +187,7 @@ def _spark_setting(key: str, value: str) -> str:
     try:
         return setting(f"{key}={value}")
     except argparse.ArgumentTypeError as error:
-        raise ValueError(f"{error}; a key of the report stands above the first [table]") from None
+        raise ValueError(f"{error}; keys of the report belong above the first [table]") from None
 
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, str]:

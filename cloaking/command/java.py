@@ -77,10 +77,10 @@ class Stderr:
         self._held += b"".join(line for line in lines if _START_UP.match(line))
         return b"".join(line for line in lines if not _START_UP.match(line))
 
-    def _write(self, said: bytes) -> None:
+    def _write(self, output: bytes) -> None:
         with contextlib.suppress(OSError):  # nobody reads stderr any more, but Java must not block
-            while said and not self._silent:
-                said = said[os.write(self._target, said) :]
+            while output and not self._silent:
+                output = output[os.write(self._target, output) :]
 
 
 def remote(settings: Mapping[str, str]) -> bool:
@@ -105,10 +105,10 @@ def find() -> None:
     if java is None:
         raise SettingsError(f"Spark needs Java, and there is none; {fix}")
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, check=True).stderr
     except (OSError, subprocess.CalledProcessError):
         raise SettingsError(f"Spark needs Java, and {java} does not run; {fix}") from None
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     if found and int(found[1]) < OLDEST:
         raise SettingsError(f"Spark needs Java {OLDEST} or newer, and {java} is {found[1]}; {fix}")
 
@@ -153,11 +153,11 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
     """Set environment variables within the block that give Java our log settings and this process's encoding."""
     added: dict[str, str] = {}
     with contextlib.ExitStack() as files:
-        if not _logs_otherwise(settings):
+        if not _has_other_log_settings(settings):
             path = files.enter_context(resources.as_file(resources.files("cloaking.command") / LOG_SETTINGS))
             added[_LOG_VARIABLE] = path.absolute().as_uri()
         if sys.getfilesystemencoding() == "utf-8" and locale.getencoding().lower() not in ("utf-8", "utf8"):
-            usable = [name for name in _UTF8_LOCALES if _is_there(name)]
+            usable = [name for name in _UTF8_LOCALES if _has_locale(name)]
             added |= {"LC_ALL": usable[0]} if usable else {}
         before = {name: os.environ.get(name) for name in added}
         os.environ.update(added)
@@ -171,7 +171,7 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
                     os.environ[name] = value
 
 
-def _logs_otherwise(settings: Mapping[str, str]) -> bool:
+def _has_other_log_settings(settings: Mapping[str, str]) -> bool:
     """Return whether the user may have log settings other than a Java property, which has priority in any case."""
     import pyspark
 
@@ -184,7 +184,7 @@ def _logs_otherwise(settings: Mapping[str, str]) -> bool:
     return any(next(Path(folder).glob(_OTHER_LOG_SETTINGS), None) is not None for folder in folders)
 
 
-def _is_there(name: str) -> bool:
+def _has_locale(name: str) -> bool:
     """Return whether the system has a locale of this name."""
     before = locale.setlocale(locale.LC_CTYPE)
     try:

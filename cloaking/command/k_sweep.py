@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("cloaking")
 
-_UNSAID = ("conf", "debug")  # settings that the results leave out
+_UNPUBLISHED = ("conf", "debug")  # settings that the results leave out
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +74,7 @@ def _sweep(spark: "SparkSession", settings: Settings, start: float) -> int:
 
 def _parameters(settings: Settings) -> dict[str, Any]:
     """Return the settings that may be published, without Spark settings and parts of addresses that may be secret."""
-    values = {name: value for name, value in asdict(settings).items() if value is not None and name not in _UNSAID}
+    values = {name: value for name, value in asdict(settings).items() if value is not None and name not in _UNPUBLISHED}
     return values | {name: published(values[name]) for name in ("originals", "output")}
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("cloaking")
 
 _ADDRESSES = ("originals", "avatars", "link", "output", "counts", "history")
-_ROW_STANDS = "holds the row of this run, which failed afterwards; the next run of this name and date replaces it"
+_ROW_REMAINS = "holds the row of this run, which failed afterwards; the next run of this name and date replaces it"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +79,7 @@ def _report(spark: "SparkSession", settings: Settings, start: float) -> int:
             history.record(spark, settings.history, run)
             if any(earlier.run_date == run.run_date for earlier in past):
                 log.info("history: the row of %s on %s is replaced", run.name, run.run_date)
-            results.undo.callback(log.error, "history '%s': %s", published(settings.history), _ROW_STANDS)
+            results.undo.callback(log.error, "history '%s': %s", published(settings.history), _ROW_REMAINS)
         laps["write"] = time.monotonic()
         run = replace(run, seconds=_seconds(start, laps))
         path = put("report.json", report.to_json(run))

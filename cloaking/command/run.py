@@ -31,7 +31,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _ENDED = "Spark's process ended before the job did, killed or out of memory; raise spark.driver.memory"
 _BAD_SETTING = re.compile(r"""\[INVALID_CONF_VALUE[^\]]*\].*?["'](spark\.[\w.]+)["']""")
-_LESS_TO_HOLD = "let local-cloaking hold less at a time (--strategy partition, a smaller --cell-rows)"
+_LESS_TO_HOLD = "make local-cloaking hold fewer rows in memory (--strategy partition, a smaller --cell-rows)"
 # Patterns in Spark's errors about tasks, and what they mean. Spark reports only the loss of a task that was killed.
 _LACKING = (
     (
@@ -106,7 +106,7 @@ def run(name: str, parse: Callable[[], _Settings], work: Callable[["SparkSession
         print(f"{name}: {stopped}", file=sys.stderr)
         return stopped.exit_code
     except Exception as error:
-        problems, code = _told(error)
+        problems, code = _explained(error)
         if debug or not problems:
             _print_traceback()
         for problem in problems:
@@ -126,7 +126,7 @@ def end(code: int) -> None:
     job in its own interpreter (a notebook, Databricks, runpy), that program goes on, and SystemExit is raised only for
     a code other than 0: such programs treat even SystemExit(0) as a failure.
     """
-    if _started_for_this():
+    if _started_directly():
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()
@@ -140,7 +140,7 @@ def end(code: int) -> None:
         sys.exit(code)
 
 
-def _started_for_this() -> bool:
+def _started_directly() -> bool:
     """Return whether the console script or the job file was started directly, without another program around it."""
     frame = inspect.currentframe()
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "cloaking":
@@ -150,7 +150,7 @@ def _started_for_this() -> bool:
     return main and not inspected and frame is not None and frame.f_back is None
 
 
-def _told(error: Exception) -> tuple[tuple[str, ...], int]:
+def _explained(error: Exception) -> tuple[tuple[str, ...], int]:
     """Return the lines that explain an error, none for a bug, and the exit code."""
     if _spark_ended():
         return (_ENDED,), BUG
@@ -163,7 +163,7 @@ def _told(error: Exception) -> tuple[tuple[str, ...], int]:
         return (f"Spark does not take the value of {setting[1]}; look at --conf and [conf]",), WRONG
     if isinstance(error, MemoryError):
         return (f"the driver's Python ran out of memory; {_LESS_TO_HOLD}, or take a larger machine",), BUG
-    return tuple(told for pattern, told in _LACKING if pattern.search(str(error)))[:1], BUG
+    return tuple(meaning for pattern, meaning in _LACKING if pattern.search(str(error)))[:1], BUG
 
 
 def _spark_ended() -> bool:
@@ -189,7 +189,7 @@ def stoppable() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> NoReturn:
         for one in before:
             signal.signal(one, signal.SIG_IGN)  # timeout(1), for one, sends its signal twice
-        _leave_connection()
+        _use_new_connection()
         raise Stopped(number)
 
     before = {one: handler for one in SIGNALS if (handler := signal.getsignal(one)) != signal.SIG_IGN}
@@ -220,7 +220,7 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
     return Path(record.pathname).parent.name != "py4j"
 
 
-def _leave_connection() -> None:
+def _use_new_connection() -> None:
     """Make this thread use a new connection to Spark.
 
     On the old one the reply to the interrupted call is still due; py4j would take it for the reply to the next call.

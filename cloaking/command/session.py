@@ -67,7 +67,7 @@ def session(conf: Sequence[str]) -> Iterator["SparkSession"]:
     builder = SparkSession.builder
     for key, value in settings.items():
         builder = builder.config(key, value)
-    with _same_handler(), _starting():
+    with _keep_sigint_handler(), _starting():
         if here:
             java.start(settings)
         spark = builder.getOrCreate()
@@ -105,7 +105,7 @@ def _starting() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _same_handler() -> Iterator[None]:
+def _keep_sigint_handler() -> Iterator[None]:
     """Keep the handler of SIGINT: Spark replaces it at its start by one that calls Spark, which may be gone."""
     handler = signal.getsignal(signal.SIGINT)
     try:

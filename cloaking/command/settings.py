@@ -31,7 +31,7 @@ LONGEST_NAME = 250  # bytes; most file systems allow 255 for the folder `name=..
 GATE = "gate (none unless set; --config may hold rules on quantiles and groups)"
 
 _DESCRIPTION = """\
-Measure Local Cloaking: how many avatars stand at least as close to each original as the avatar made from it. The
+Measure Local Cloaking: how many avatars are at least as close to each original as the avatar made from it. The
 reported figure is the median over the originals; the higher, the harder it is to link an avatar back to its original.
 Both tables hold the coordinates of the anonymization's projected space. A higher k (the number of neighbours that
 avatars are made from) raises it."""
@@ -204,7 +204,7 @@ def _link_problems(values: Mapping[str, Any]) -> list[str]:
     problems = []
     ways = [name for name in ("made_from", "link", "by_position") if values.get(name)]
     if len(ways) > 1:
-        problems.append(f"only one of {', '.join('--' + way.replace('_', '-') for way in ways)} can say the link")
+        problems.append(f"only one of {', '.join('--' + way.replace('_', '-') for way in ways)} can define the link")
     key, made_from = values.get("id", ("id",)), values.get("made_from")
     if made_from is not None and len(made_from) != len(key):
         problems.append(f"--made-from names {len(made_from)} column(s), --id {len(key)}: they must match one by one")
@@ -227,24 +227,24 @@ def _space_problems(values: Mapping[str, Any]) -> list[str]:
     """Return the problems of projection options without --project, and of --project without what it needs."""
     if "project" not in values:
         fitting = ("continuous", "categorical", "drop", "missing_continuous", "missing_categorical", "unseen")
-        return [f"--{name.replace('_', '-')} is about --project" for name in fitting if name in values]
+        return [f"--{name.replace('_', '-')} needs --project" for name in fitting if name in values]
     problems = ["--project needs --ncp, the number of components to keep"] if "ncp" not in values else []
-    return problems + (["--components are of projected tables; leave it out"] if "components" in values else [])
+    return problems + (["--components is for projected tables; leave it out"] if "components" in values else [])
 
 
 def _result_problems(values: Mapping[str, Any]) -> list[str]:
     """Return the problems of options for results that are not requested, and of names that a history cannot keep."""
     problems = []
     if values.get("overwrite") and "counts" not in values:
-        problems.append("--overwrite is about --counts, which is not given")
+        problems.append("--overwrite needs --counts, which is not given")
     if "compare_last" in values and "history" not in values:
         problems.append("--compare-last needs --history, which holds the last run")
     originals = values.get("originals", "")
     if "history" in values and not values.get("name") and published(originals) != originals:
-        problems.append("--history needs --name: --originals is an address that is not published whole")
+        problems.append("--history needs --name: parts of the address of --originals are not published")
     folder = FOLDER_SIGN.sub("%00", values.get("name") or published(originals))
     if "history" in values and len(folder.encode()) > LONGEST_NAME:
-        problems.append(f"--name is too long for a history, which has a folder of it: at most {LONGEST_NAME} bytes")
+        problems.append(f"--name is too long for a history, in which it names a folder: at most {LONGEST_NAME} bytes")
     return problems
 
 

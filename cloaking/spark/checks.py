@@ -110,7 +110,7 @@ def link_problems(link: Side, originals: Side, avatars: Side) -> list[str]:
             problems.append(f"{side.label}: {nulls:,} rows have no '{name}'; fill or drop them")
         if repeated:
             problems.append(
-                f"{side.label}: {repeated:,} value(s) of '{name}' stand in several rows; keep one row of each"
+                f"{side.label}: {repeated:,} value(s) of '{name}' occur in several rows; keep one row of each"
             )
     return problems
 
@@ -143,16 +143,16 @@ def _count_rows(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> d
         mine, others = F.col(f"rows_{number}"), F.col(f"rows_{1 - number}")
         totals[f"null_{number}"] = F.sum(F.when(null, mine))
         totals[f"repeated_{number}"] = F.count_if(~null & (mine > 1))
-        totals[f"alone_{number}"] = F.sum(F.when(~null & (others == 0), mine))
+        totals[f"unmatched_{number}"] = F.sum(F.when(~null & (others == 0), mine))
     found = counted.agg(*(F.coalesce(total, F.lit(0)).alias(name) for name, total in totals.items()))
     try:
         return dict(found.collect()[0].asDict())
     except (PySparkException, Py4JJavaError):
-        _read_apart(sides, components)
+        _read_separately(sides, components)
         raise
 
 
-def _read_apart(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> None:
+def _read_separately(sides: Sequence[Side], components: Sequence[Sequence[str]]) -> None:
     """Read the used columns of each side separately, to find out which side causes an error of both together."""
     problems: list[str] = []
     for side, names in zip(sides, components, strict=True):
@@ -178,21 +178,21 @@ def _row_problems(
             )
         if repeated:
             problems.append(
-                f"{side.label}: {repeated:,} key(s) stand in several rows ({_listed(side.key)}); keep one of each"
+                f"{side.label}: {repeated:,} key(s) occur in several rows ({_listed(side.key)}); keep one of each"
             )
         if counts[f"bad_{number}"] or not rows:
             problems += _coordinate_problems(side, components[number])
-    if counts["alone_0"] and counts["rows_1"]:
-        fix = _written_otherwise(sides, counts["alone_0"])
-        fix = fix or "add them, or say how rows belong together: --made-from, --link, --by-position"
+    if counts["unmatched_0"] and counts["rows_1"]:
+        fix = _notation_difference(sides, counts["unmatched_0"])
+        fix = fix or "add them, or define the link: --made-from, --link, --by-position"
         problems.append(
-            f"{sides[1].label}: {counts['alone_0']:,} of {counts['rows_0']:,} originals have no avatar "
+            f"{sides[1].label}: {counts['unmatched_0']:,} of {counts['rows_0']:,} originals have no avatar "
             f"({_listed(sides[1].key)}); {fix}"
         )
     return problems
 
 
-def _written_otherwise(sides: Sequence[Side], alone: int) -> str | None:
+def _notation_difference(sides: Sequence[Side], unmatched: int) -> str | None:
     """Find a difference in notation that keeps keys from matching, in extra passes; called only if some do not match.
 
     Returns:
@@ -213,8 +213,8 @@ def _written_otherwise(sides: Sequence[Side], alone: int) -> str | None:
         )
         with reading(sides[1].label):
             still = left.join(right, on=left.columns, how="left_anti").count()
-        if 2 * still <= alone:
-            return f"{alone - still:,} of their keys are there, but written {called} in one table; write them alike"
+        if 2 * still <= unmatched:
+            return f"{unmatched - still:,} of their keys are there, but written {called} in one table; write them alike"
     return None
 
 
@@ -238,7 +238,7 @@ def _coordinate_problems(side: Side, components: Sequence[str]) -> list[str]:
 
 def _warnings(originals: Side, avatars: Side, counts: dict[str, int]) -> tuple[Notice, ...]:
     warnings = []
-    unlinked = counts["alone_1"] + counts["null_1"]
+    unlinked = counts["unmatched_1"] + counts["null_1"]
     if unlinked:
         message = (
             f"{avatars.label}: {unlinked:,} of {counts['rows_1']:,} avatars were made from none of these originals; "

@@ -44,19 +44,19 @@ class Columns:
 
 def choose_components(
     originals: DataFrame,
-    apart: Sequence[str],
+    excluded: Sequence[str],
     components: Sequence[str] | None,
     ncp: int | None,
     label: str = "originals",
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the components to measure over, and the problems of this choice.
 
-    Unless named they are the numeric columns of the originals, except those set `apart` (keys, group, partitions) and
+    Unless named they are the numeric columns of the originals, except the `excluded` ones (keys, group, partitions) and
     the row index that pandas leaves in its files; numbered names are sorted by number. Only the first `ncp` are used.
     """
     if components is None:
         numeric = [field.name for field in originals.schema if isinstance(field.dataType, NumericType)]
-        components = in_order([n for n in numeric if not alike(n, apart) and not n.startswith(PANDAS_INDEX)])
+        components = in_order([n for n in numeric if not alike(n, excluded) and not n.startswith(PANDAS_INDEX)])
         if not components:
             return (), [f"{label}: no numeric column is left as a component; name them with --components"]
     if ncp is not None and not 1 <= ncp <= len(components):
@@ -120,12 +120,12 @@ def merge_small_groups(sizes: Mapping[str, int]) -> tuple[list[str], bool]:
     Groups under 100 originals are merged; if (other) is then still under 100, the next smallest group is added to it.
     """
     large = (label for label, size in sizes.items() if size >= SMALLEST_GROUP and label != OTHER_GROUPS)
-    alone = sorted(large, key=lambda label: (-sizes[label], label))
-    rest = sum(sizes.values()) - sum(sizes[label] for label in alone)
+    kept = sorted(large, key=lambda label: (-sizes[label], label))
+    rest = sum(sizes.values()) - sum(sizes[label] for label in kept)
     merged = rest > 0
-    while merged and rest < SMALLEST_GROUP and alone:
-        rest += sizes[alone.pop()]
-    return alone, merged
+    while merged and rest < SMALLEST_GROUP and kept:
+        rest += sizes[kept.pop()]
+    return kept, merged
 
 
 def _group_number(group: str, numbers: Mapping[str, int]) -> Column:

@@ -122,17 +122,17 @@ def _visits(
             row, cell, closer, within = boxes.meet(x, lower, upper, everywhere=exponents != 0)
             row, cell, part = _each_part(row, cell, parts)
             own_here = (cells.of(y)[row] == cell) & (parts[cell] == 1)  # in a split cell its part is not determined
-            alone = np.setdiff1d(np.arange(len(x)), row)
-            nowhere = -1 - table["hash"].to_numpy()[alone] % spread
-            row = np.concatenate([row, alone])
+            idle = np.setdiff1d(np.arange(len(x)), row)
+            no_cell = -1 - table["hash"].to_numpy()[idle] % spread
+            row = np.concatenate([row, idle])
             first = np.zeros(len(row), bool)
             first[np.unique(row, return_index=True)[1]] = True
             yield from with_columns(
                 table.select(kept).take(pa.array(row)),
-                cell=np.concatenate([cell, nowhere]),
-                part=np.concatenate([part, np.zeros_like(alone)]),
+                cell=np.concatenate([cell, no_cell]),
+                part=np.concatenate([part, np.zeros_like(idle)]),
                 visitor=np.ones(len(row), bool),
-                own_here=np.concatenate([own_here, np.zeros(len(alone), bool)]),
+                own_here=np.concatenate([own_here, np.zeros(len(idle), bool)]),
                 closer=np.where(first, closer[row], 0),
                 within=np.where(first, within[row], 0),
             )

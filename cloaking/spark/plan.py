@@ -125,8 +125,8 @@ def _groups(originals: Side, group_by: str) -> dict[int, str]:
     large = (F.col("count") >= SMALLEST_GROUP) & (F.col("label") != OTHER_GROUPS)
     known = F.when(large, F.col("label")).otherwise(OTHER_GROUPS).alias("label")
     rows = counted.groupBy(known).agg(F.sum("count").alias("count")).limit(GROUPS + 3).collect()  # never millions
-    alone, merged = link.merge_small_groups({row["label"]: row["count"] for row in rows})
-    if len(alone) > GROUPS:
+    kept, merged = link.merge_small_groups({row["label"]: row["count"] for row in rows})
+    if len(kept) > GROUPS:
         raise InputError(f"{originals.label}: column '{group_by}' has more than the {GROUPS:,} groups that get figures")
-    labels = [*alone, *([OTHER_GROUPS] if merged else [])]
+    labels = [*kept, *([OTHER_GROUPS] if merged else [])]
     return dict(enumerate(labels, start=1))

@@ -61,7 +61,7 @@ def missing(side: Side, names: Iterable[str], what: str, fix: str) -> list[str]:
         same = alike(name, side.table.columns)
         if len(same) > 1:
             problems.append(
-                f"{side.label}: {what} '{name}' is there {len(same)} times, but for case; rename the others"
+                f"{side.label}: {what} '{name}' occurs {len(same)} times if case is ignored; rename the others"
             )
         elif same != [name]:
             written = written_instead(name, side.table.columns)

@@ -27,7 +27,7 @@ def observed(columns: Columns, tie_tolerance: float) -> list[Column]:
     x, y = ([F.col(name) for name in names] for names in (columns.originals, columns.own))
     distance = F.sqrt(_squares([a - b for a, b in zip(x, y, strict=True)]))
     tau = tie_tolerance * (F.sqrt(_squares(x)) + F.sqrt(_squares(y)))
-    apart = distance > tau
+    differs = distance > tau
     ranges = [
         function(column).alias(f"{name}_{k}")
         for side, names in (("original", x), ("own", y))
@@ -36,8 +36,8 @@ def observed(columns: Columns, tie_tolerance: float) -> list[Column]:
     ]
     return [
         F.count(F.lit(1)).alias("rows"),
-        F.count_if(~apart).alias("equal"),
-        F.count_if(apart & (tau > COARSE * distance)).alias("coarse"),
+        F.count_if(~differs).alias("equal"),
+        F.count_if(differs & (tau > COARSE * distance)).alias("coarse"),
         F.approx_count_distinct(F.xxhash64(*x), _DISTINCT_ERROR).alias("originals"),
         F.approx_count_distinct(F.xxhash64(*y), _DISTINCT_ERROR).alias("avatars"),
         *ranges,
@@ -50,7 +50,7 @@ def of_rows(seen: Mapping[str, Any] | None, columns: Columns) -> tuple[Notice, .
     `seen` is None if Spark dropped the observation; the warning then says so.
     """
     if seen is None:
-        return (Notice("not_observed", "Spark did not tell what it observed; warnings about the coordinates may lack"),)
+        return (Notice("not_observed", "Spark dropped its observation; warnings about the coordinates may be missing"),)
     n, notices = seen["rows"], []
     if seen["coarse"] > (n - seen["equal"]) / 2:
         notices.append(

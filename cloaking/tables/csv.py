@@ -23,7 +23,7 @@ _BROKEN = "_broken_row"
 # Column pruning is off, so that a row with too few or too many values is detected whichever columns are selected.
 _DIALECT = {"encoding": "UTF-8", "sep": ",", "quote": '"', "escape": '"', "columnPruning": "false"}
 # Spark's defaults trim strings and cut timestamps to milliseconds, which can make different keys equal.
-_WRITTEN = {
+_WRITE_OPTIONS = {
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss[.SSSSSS][XXX]",
@@ -68,7 +68,7 @@ def read(spark: SparkSession, path: str, label: str, text: Collection[str], whol
 
 def write(table: DataFrame, path: str, mode: str) -> None:
     """Write a table in the dialect that `read` accepts."""
-    table.write.options(**_WRITTEN, header="true", escape='"').mode(mode).csv(path)
+    table.write.options(**_WRITE_OPTIONS, header="true", escape='"').mode(mode).csv(path)
 
 
 def read_back(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
@@ -123,7 +123,7 @@ def _header_problems(names: Sequence[str], label: str) -> list[str]:
         problems.append(f"{label}: {names.count('')} column(s) have no name; name every column in the header")
     repeated = sorted({name for name in names if name and len(alike(name, names)) > 1})
     if repeated:
-        problems.append(f"{label}: the columns {', '.join(repeated)} have the same name but for case; rename them")
+        problems.append(f"{label}: columns {', '.join(repeated)} have the same name if case is ignored; rename them")
     return problems
 
 

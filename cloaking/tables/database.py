@@ -84,7 +84,7 @@ def _reason(error: Exception, connection: Connection, driver: str | None) -> str
         state = str(cause.getSQLState() or "") if hasattr(cause, "getSQLState") and _is_sql(cause) else ""
         cause = cause.getCause()
     if origin is not None and not state and connection.partition_column is not None:
-        return "not in these parts; look at partition_column, lower_bound and upper_bound"
+        return "not in these partitions; check partition_column, lower_bound and upper_bound"
     known = _STATES.get(state[:2])
     return f"{known} (SQLSTATE {state})" if known else f"the database refused (SQLSTATE {state or 'unknown'})"
 

@@ -95,20 +95,20 @@ def fell(past: Sequence[PastRun], summary: Summary, run_date: str, share: float 
         return ()
     last = before[-1]
     if last.ncp != summary.ncp:
-        message = f"the last run, of {last.run_date}, took {last.ncp} components, this one {summary.ncp}"
+        message = f"the last run, of {last.run_date}, used {last.ncp} components, this one {summary.ncp}"
         return (Notice("not_comparable", message),)
     figures = {"local_cloaking": "Local Cloaking", "hidden_rate": "the hidden rate"}
     notices = []
     for name, called in figures.items():
         then, now = getattr(last, name), getattr(summary, name)
         if now < (1 - share) * then:
-            said = next(pair for pair in _written(then, now) if pair[0] != pair[1])
-            message = f"{called} fell from {said[0]} on {last.run_date} to {said[1]}, by {1 - now / then:.1%}"
+            texts = next(pair for pair in _formatted(then, now) if pair[0] != pair[1])
+            message = f"{called} fell from {texts[0]} on {last.run_date} to {texts[1]}, by {1 - now / then:.1%}"
             notices.append(Notice("figure_fell", message))
     return tuple(notices)
 
 
-def _written(then: float, now: float) -> Iterator[tuple[str, str]]:
+def _formatted(then: float, now: float) -> Iterator[tuple[str, str]]:
     """Yield both figures as text with one decimal, then with more, until the caller can see them differ."""
     for digits in range(1, 18):
         yield f"{then:.{digits}f}", f"{now:.{digits}f}"

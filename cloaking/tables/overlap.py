@@ -31,7 +31,7 @@ def check_path(path: str, label: str) -> None:
         OutputError: the path contains a glob character.
     """
     if _PATTERN.search(path):
-        raise OutputError(f"{label}: a path to write to may hold none of * ? [ ] {{ }} \\; name it otherwise")
+        raise OutputError(f"{label}: an output path may contain none of * ? [ ] {{ }} \\; choose another path")
 
 
 def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collection[str], folder: str | None) -> None:
@@ -55,17 +55,17 @@ def check_apart(spark: SparkSession, results: Mapping[str, str], inputs: Collect
             problems.append(_on_an_input(role, ref))
         for other_role, other in written.items():
             if _within(place, other) or _within(other, place):
-                problems.append(f"{Ref(ref).label(role)}: lies on the {other_role}; name another place")
+                problems.append(f"{Ref(ref).label(role)}: overlaps the {other_role}; choose another place")
         written[role] = place
     if folder is not None:
         on_disk = "://" not in folder  # also where Spark's default file system is another one
         place = _folder(spark, f"file:{Path(folder).resolve()}" if on_disk else folder)
         if any(_within(place, other) for other in read):
-            problems.append(f"--output {published(folder)}: lies in one of the tables to read; name another folder")
+            problems.append(f"--output {published(folder)}: is within one of the tables to read; choose another folder")
         for role, other in written.items():
             if _within(place, other):
                 table = f"{Ref(results[role]).label(role)}"
-                problems.append(f"--output {published(folder)}: lies in the {table}; name another folder")
+                problems.append(f"--output {published(folder)}: is within the {table}; choose another folder")
     if problems:
         raise OutputError(*problems)
 
@@ -159,4 +159,4 @@ def _within(place: Place, other: Place) -> bool:
 
 
 def _on_an_input(role: str, ref: str) -> str:
-    return f"{Ref(ref).label(role)}: lies on one of the tables to read; name another place"
+    return f"{Ref(ref).label(role)}: overlaps one of the tables to read; choose another place"

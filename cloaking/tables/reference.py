@@ -50,7 +50,7 @@ class Ref(str):
         """
         found = parts(self)
         if ".".join(found) != self:
-            raise OutputError(f"{self.label(role)}: is no name of a table; write catalog.schema.table or format:path")
+            raise OutputError(f"{self.label(role)}: is not a table name; write catalog.schema.table or format:path")
         return ".".join(part if part.startswith("`") else quoted(part) for part in found)
 
 

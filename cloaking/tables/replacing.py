@@ -66,13 +66,13 @@ class Result:
             if not self.store.exists(self.place):
                 return
             if not self.overwrite:
-                raise OutputError(f"{self.label}: exists already, made by another during this run; it stays")
+                raise OutputError(f"{self.label}: exists already, created by another process; it is unchanged")
             self._aside = True
             try:
                 self.store.move(self.place, self.earlier)
             except MoveRefusedError as refused:
                 self._aside, self._last = False, True
-                log.warning("%s: cannot be moved (%s); it is written over after all else", self.label, refused)
+                log.warning("%s: cannot be moved (%s); it is overwritten after all other results", self.label, refused)
 
     def take_place(self) -> None:
         """Move the result to its place, if it was written.
@@ -88,7 +88,7 @@ class Result:
                 self.store.move(self.temporary, self.place)
             except MoveRefusedError as refused:
                 if self._aside:
-                    raise OutputError(f"{self.label}: the store does not move it ({refused})") from refused
+                    raise OutputError(f"{self.label}: the store cannot move it ({refused})") from refused
                 log.warning("%s: is written twice, since the store cannot move it (%s)", self.label, refused)
                 self.store.copy(self.temporary, self.place)
 
@@ -100,10 +100,10 @@ class Result:
         store = self.store
         try:
             waits = self._aside and store.exists(self.earlier)
-            stands = None
+            remains = None
             if (waits or self._taken) and store.exists(self.place):
                 if store.exists(self.temporary):
-                    stands = store.remove(self.place)
+                    remains = store.remove(self.place)
                 else:
                     store.move(self.place, self.temporary)  # fast, unlike removing it
             if waits:
@@ -111,14 +111,15 @@ class Result:
             self._taken = False
             left = self.folder or self.temporary
             if store.exists(left):
-                stands = store.remove(left) or stands
+                remains = store.remove(left) or remains
             if self.reported and self.written:
-                before = "; the earlier one stands as it was" if store.exists(self.place) else ""
-                log.error("%s: %s, since a later step failed%s", self.label, stands or "removed again", before)
+                before = "; the earlier one is unchanged" if store.exists(self.place) else ""
+                log.error("%s: %s, since a later step failed%s", self.label, remains or "removed again", before)
         except Exception as error:  # the store itself may be what failed, and that failure is raised already
             found = type(error).__name__
-            names = f"this run's at {self.temporary}, the earlier one at {self.earlier if self._aside else self.place}"
-            log.error("%s: cannot be put back (%s); what is there: %s", self.label, found, names)
+            earlier = self.earlier if self._aside else self.place
+            places = f"this run's is at {self.temporary}, the earlier one is at {earlier}"
+            log.error("%s: cannot be put back (%s); %s", self.label, found, places)
 
     def clear(self) -> None:
         """Remove the earlier result, or overwrite it if it could not be moved; all other results are in place.
@@ -132,11 +133,11 @@ class Result:
                 self.store.copy(self.temporary, self.place) if self.written else self.store.remove(self.place)
         for name in (self.earlier, self.temporary) if self.folder is None else (self.folder,):
             try:
-                stands = self.store.remove(name) if self.store.exists(name) else None
+                remains = self.store.remove(name) if self.store.exists(name) else None
             except Exception as error:  # the run's results are complete all the same
-                stands = f"not removed ({type(error).__name__})"
-            if stands is not None:
-                log.warning("%s: %s is %s; remove it", self.label, name, stands)
+                remains = f"not removed ({type(error).__name__})"
+            if remains is not None:
+                log.warning("%s: %s is %s; remove it", self.label, name, remains)
 
 
 @dataclass(frozen=True)
@@ -150,16 +151,16 @@ class Together:
         """Register a result, before any of it is written."""
         self.results.append(result)
 
-    def end(self, whole: bool) -> None:
+    def end(self, succeeded: bool) -> None:
         """Remove the earlier results, or put them back, in reverse order; a second call continues the first."""
         while self.results:
             try:
-                self.results[-1].clear() if whole else self.results[-1].put_back()
+                self.results[-1].clear() if succeeded else self.results[-1].put_back()
             except Exception:
                 self.results.pop()
                 raise
             self.results.pop()
-        if not whole:
+        if not succeeded:
             self.undo.close()
 
 
@@ -174,7 +175,7 @@ def together() -> Iterator[Together]:
     Raises:
         OutputError: a result cannot be written.
     """
-    found, whole = Together(), False
+    found, succeeded = Together(), False
     try:
         try:
             yield found
@@ -182,8 +183,8 @@ def together() -> Iterator[Together]:
                 result.set_aside()
             for result in found.results:
                 result.take_place()
-            whole = True
+            succeeded = True
         finally:
-            found.end(whole)
+            found.end(succeeded)
     finally:
-        found.end(whole)  # finishes if a signal interrupted the first call; no second signal comes
+        found.end(succeeded)  # finishes if a signal interrupted the first call; no second signal comes

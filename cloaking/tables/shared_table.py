@@ -225,16 +225,16 @@ def _overwrite(row: DataFrame, kind: str, folder: str) -> None:
     if place is None:
         row.write.format(kind).mode("overwrite").save(folder)
         return
-    whole, earlier = (place.with_name(f".{uuid.uuid4().hex}") for _ in range(2))
+    new, earlier = (place.with_name(f".{uuid.uuid4().hex}") for _ in range(2))
     try:
-        row.write.format(kind).save(f"file:{whole}")
+        row.write.format(kind).save(f"file:{new}")
         if place.exists():
             place.rename(earlier)
-        whole.rename(place)
+        new.rename(place)
     finally:
         if earlier.exists() and not place.exists():
             earlier.rename(place)
-        for one in (whole, earlier):
+        for one in (new, earlier):
             shutil.rmtree(one, ignore_errors=True)
 
 

@@ -120,7 +120,7 @@ def _beside(parent: str, name: str) -> str:
 def _at_once(table: DataFrame, kind: str, path: str, label: str, results: Together) -> DataFrame:
     """Write a new table directly to a store that only Spark can access; Spark's own commit makes it complete."""
     _save(table, kind, path, mode="error")  # Spark Connect does not know the synonym "errorifexists"
-    results.undo.callback(log.error, "%s: stands, written by this run, which failed afterwards; remove it", label)
+    results.undo.callback(log.error, "%s: was written by this run, which failed afterwards; remove it", label)
     return _load(table.sparkSession, kind, path, table.schema)
 
 
@@ -170,8 +170,8 @@ class Catalog:
             self.spark.sql(f"DROP TABLE IF EXISTS {name} PURGE")  # without PURGE Iceberg keeps the files
         except _REFUSED:
             self.spark.sql(f"DROP TABLE IF EXISTS {name}")
-        stands = where is not None and _files_at(self.spark, where)
-        return f"dropped, but its files are still at {where}" if stands else None
+        remain = where is not None and _files_at(self.spark, where)
+        return f"dropped, but its files are still at {where}" if remain else None
 
     def _location(self, name: str) -> str | None:
         """Return the folder or address of a table's files; None if the catalog states none."""
@@ -207,7 +207,7 @@ class Addresses:
     def remove(self, name: str) -> str:
         """Overwrite the table with an empty one; return a phrase that says that it remains."""
         _save(self.spark.createDataFrame([], self.schema), self.kind, name)
-        return "emptied, but stands without rows"
+        return "emptied but not removed"
 
 
 def _there(spark: SparkSession, path: str) -> DataFrame | None:

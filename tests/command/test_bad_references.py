@@ -25,12 +25,12 @@ BAD_REFERENCES = {
         )
     },
     "counts that are SQL": Refused(
-        arguments="--counts 't; DROP TABLE victim'", problems=["counts 't; DROP TABLE victim' | is no name of a table"]
+        arguments="--counts 't; DROP TABLE victim'", problems=["counts 't; DROP TABLE victim' | is not a table name"]
     ),
     "history that is SQL": Refused(arguments="--history '(select 1)'", problems=["history '(select 1)'"]),
     "counts with a comment": Refused(arguments="--counts 'new -- x'", problems=["counts 'new -- x'"]),
     "counts in backticks that do not match": Refused(
-        arguments="--counts '`t'", problems=["counts '`t' | is no name of a table"]
+        arguments="--counts '`t'", problems=["counts '`t' | is not a table name"]
     ),
     **{
         f"a password in {option}": Refused(

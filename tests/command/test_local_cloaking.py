@@ -280,14 +280,14 @@ def test_counts_and_history_whose_path_is_a_pattern_are_refused(command, pair, t
     for option in ("--counts", "--history"):
         done = command(*pair, option, f"parquet:{tmp_path}/d[1]")
         assert done.code == 2
-        assert "may hold none of" in done.problems[-1]
+        assert "may contain none of" in done.problems[-1]
 
 
 def test_counts_never_take_the_place_of_an_input_by_another_name(command, pair, tmp_path, spark):
     pattern = pair[1].replace("originals.parquet", "orig*.parquet")
     done = command("--originals", pattern, *pair[2:], "--counts", pair[1], "--overwrite")
     assert done.code == 2
-    assert "lies on one of the tables to read" in done.problems[-1]
+    assert "overlaps one of the tables to read" in done.problems[-1]
     spark.sql("CREATE OR REPLACE VIEW viewed_counts AS SELECT 1 AS one")
     done = command(*pair, "--counts", "viewed_counts", "--overwrite")
     assert (done.code, done.problems[-1].partition(": ")[2]) == (2, "counts 'viewed_counts': is a view; name a table")
@@ -572,9 +572,9 @@ def test_real_raw_tables_give_their_known_figures(command, reference_data):
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (("--categorical", "arm"), "--categorical is about --project"),
+        (("--categorical", "arm"), "--categorical needs --project"),
         (("--project", "pca"), "--project needs --ncp, the number of components to keep"),
-        (("--project", "pca", "--ncp", 2, "--components", "age"), "--components are of projected tables; leave it out"),
+        (("--project", "pca", "--ncp", 2, "--components", "age"), "--components is for projected tables; leave it out"),
     ],
 )
 def test_what_projecting_needs_and_excludes_is_said(command, pair, options, problem):

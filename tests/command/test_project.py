@@ -144,10 +144,10 @@ def test_earlier_tables_and_the_model_stand_where_a_later_step_fails(project, ra
     assert (code, "model.json cannot be written (No space left on device)" in problem) == (2, True)
     # The earlier model cannot be moved back either: it is said where it is.
     [model] = (tmp_path / "model").glob(".model.json.*.earlier")
-    assert f"the earlier one at {model}" in caplog.text
+    assert f"the earlier one is at {model}" in caplog.text
     after = [read(tmp_path / name) for name in "oa"] + [model.read_text()]
     assert before[0].equals(after[0]) and before[1].equals(after[1]) and before[2] == after[2]
-    assert caplog.text.count("removed again, since a later step failed; the earlier one stands as it was") == 2
+    assert caplog.text.count("removed again, since a later step failed; the earlier one is unchanged") == 2
     assert project(*argv, "--ncp", 1) == (0, [])
     assert list(read(tmp_path / "o").columns) == ["id", "dim_1"]
 

@@ -7,14 +7,14 @@ import pytest
 from pyspark.sql import types as T
 
 from cloaking import CloakingError
-from cloaking.tables import csv
+from cloaking.tables import csv as module
 
 
 @pytest.fixture
 def read(spark, csv):
     def table(content, text=("id",), whole_files=False):
         path = csv("table", content).removeprefix("csv:")
-        return csv.read(spark, path, "originals 'O'", text, whole_files)
+        return module.read(spark, path, "originals 'O'", text, whole_files)
 
     return table
 
@@ -23,8 +23,8 @@ def test_what_is_written_is_read_back_to_the_last_blank_and_microsecond(spark, t
     times = [datetime.datetime(2026, 1, 1, 0, 0, 0, microsecond) for microsecond in (0, 1, 2, 999_999)]
     rows = [(text, time, time) for text, time in zip(["a", "a ", " a", '"a,\n'], times, strict=True)]
     table = spark.createDataFrame(rows, "k string, t timestamp, n timestamp_ntz")
-    csv.write(table, str(tmp_path / "t"), "error")
-    back = csv.read_back(spark, str(tmp_path / "t"), table.schema)
+    module.write(table, str(tmp_path / "t"), "error")
+    back = module.read_back(spark, str(tmp_path / "t"), table.schema)
     assert sorted(tuple(row) for row in back.collect()) == sorted(rows)
 
 
@@ -76,7 +76,7 @@ def test_an_empty_value_is_null_and_nan_and_infinity_are_themselves(read):
 def test_a_folder_of_files_is_one_table(spark, csv):
     csv("folder/a", "id,x\n1,1\n")
     path = csv("folder/b", "id,x\n2,2\n").removeprefix("csv:").rsplit("/", 1)[0]
-    assert {row.x for row in csv.read(spark, path, "O", ("id",)).collect()} == {1.0, 2.0}
+    assert {row.x for row in module.read(spark, path, "O", ("id",)).collect()} == {1.0, 2.0}
 
 
 @pytest.mark.parametrize("whole_files", [False, True])

@@ -39,7 +39,7 @@ def table(spark, tmp_path):
     ],
 )
 def test_a_result_on_an_input_is_refused_by_its_name(spark, read, result):
-    with pytest.raises(OutputError, match="lies on one of the tables to read"):
+    with pytest.raises(OutputError, match="overlaps one of the tables to read"):
         overlap.check_apart(spark, {"counts": result}, [read], None)
 
 
@@ -88,7 +88,7 @@ def test_a_result_on_the_files_of_an_input_is_refused_whatever_both_are_called(s
         "view": lambda: spark.table("seen"),
         "link": lambda: spark.read.parquet(str(table.parent / "linked")),
     }[read]()
-    with pytest.raises(OutputError, match="lies on one of the tables to read"):
+    with pytest.raises(OutputError, match="overlaps one of the tables to read"):
         overlap.check_files(spark, {"counts": result.format(table)}, [spark.range(1), found])
 
 
@@ -103,7 +103,7 @@ def test_a_result_beside_the_files_of_an_input_passes(spark, table):
 
 @pytest.mark.parametrize("path", ["/k/d[1]", "/k/d*", "/k/d?", "/k/{a,b}", "/k/d\\x"])
 def test_a_path_that_spark_would_take_for_a_pattern_is_refused(path):
-    with pytest.raises(OutputError, match=r"^counts: a path to write to may hold none of"):
+    with pytest.raises(OutputError, match=r"^counts: an output path may contain none of"):
         overlap.check_path(path, "counts")
     overlap.check_path("/k/d (1), of=2026-11-01 %41/ü", "counts")
 
@@ -143,7 +143,7 @@ def test_a_path_without_a_scheme_lies_in_the_default_file_system(spark, tmp_path
         assert overlap.local(spark, "x") is None
         assert overlap.local(spark, "file:/shown/x") == Path("/shown/x")
         for result in ("viewfs:///shown/x/y", "viewfs:/shown"):
-            with pytest.raises(OutputError, match="lies on one of the tables to read"):
+            with pytest.raises(OutputError, match="overlaps one of the tables to read"):
                 overlap.check_apart(spark, {"counts": f"parquet:{result}"}, ["parquet:/shown/x"], None)
         others = {"counts": "parquet:file:/shown/x", "history": "parquet:hdfs://name/shown/x"}
         overlap.check_apart(spark, others, ["parquet:/shown/x"], None)
@@ -155,7 +155,7 @@ def test_a_path_in_a_store_that_spark_cannot_say_may_be_anywhere(spark, default_
     with default_store(store):
         assert overlap.local(spark, "/data/x") is None
         for other in ("parquet:file:/data/x", "parquet:s3a://bucket/data/x", "parquet:/data/x"):
-            with pytest.raises(OutputError, match="lies on one of the tables to read"):
+            with pytest.raises(OutputError, match="overlaps one of the tables to read"):
                 overlap.check_apart(spark, {"counts": "parquet:/data/x"}, [other], None)
         overlap.check_apart(spark, {"counts": "parquet:/data/x"}, ["parquet:/data/y", "gold.data.x"], None)
 

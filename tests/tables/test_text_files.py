@@ -135,7 +135,7 @@ def test_where_an_earlier_file_cannot_be_put_back_its_name_is_said(folder, monke
     [earlier] = folder.glob(".report.json.*.earlier")
     assert earlier.read_text() == "old"
     assert f"--output {folder}: report.json: cannot be put back (OSError)" in said
-    assert f"the earlier one at {earlier}" in said
+    assert f"the earlier one is at {earlier}" in said
 
 
 def test_a_store_that_refuses_every_move_is_found_before_anything_is_counted(tmp_path, monkeypatch):

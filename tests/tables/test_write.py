@@ -127,8 +127,8 @@ def test_an_earlier_table_is_put_back_on_any_failure(spark, rows, kept, tmp_path
     assert count(spark, ref) == 3
     assert list((tmp_path / "report").glob("*") if when == "in the last move" else []) == []
     assert [name for name in listed() if name not in before] == left_empty(spark, ref, listed)
-    stands = "emptied, but stands without rows" if "viewfs" in ref else "removed again"
-    assert f"counts '{ref}': {stands}, since a later step failed; the earlier one stands as it was" in caplog.messages
+    stands = "emptied but not removed" if "viewfs" in ref else "removed again"
+    assert f"counts '{ref}': {stands}, since a later step failed; the earlier one is unchanged" in caplog.messages
 
 
 @pytest.mark.parametrize("ref", ["parquet:{}/new", "new_test", "lake.gold.new_test", "lake.fixed.new_test"])
@@ -152,7 +152,7 @@ def test_a_new_table_is_removed_again_where_a_later_step_fails(request, spark, r
 
 def test_a_table_that_another_made_during_the_run_stays(spark, rows, tmp_path):
     ref = f"parquet:{tmp_path}/counts"
-    with pytest.raises(OutputError, match="made by another during this run"), replacing.together() as results:
+    with pytest.raises(OutputError, match="created by another process"), replacing.together() as results:
         module.write(rows.limit(1), ref, "counts", False, results)
         write(rows, ref)
     assert count(spark, ref) == 3
@@ -166,7 +166,7 @@ def test_where_only_spark_reaches_the_store_a_new_table_is_written_at_once_and_s
         assert module.write(rows, f"parquet:{elsewhere}/new", "counts", True, results).count() == 3
         raise ZeroDivisionError
     assert [path.name for path in (tmp_path / "store").iterdir()] == ["new"]
-    assert f"'parquet:{elsewhere}/new': stands, written by this run" in caplog.text
+    assert f"'parquet:{elsewhere}/new': was written by this run" in caplog.text
 
 
 def test_files_that_outlive_their_dropped_table_are_named(spark, rows, tmp_path, caplog):
