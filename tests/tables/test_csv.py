@@ -138,7 +138,7 @@ def test_files_of_one_folder_must_have_one_header(spark, csv):
     ],
 )
 def test_a_key_takes_a_type_where_every_text_is_canonical(spark, kind, texts, values):
-    table = csv.take_type(spark.createDataFrame([(text,) for text in texts], "id string"), "id", kind)
+    table = module.take_type(spark.createDataFrame([(text,) for text in texts], "id string"), "id", kind)
     assert table.schema["id"].dataType == kind
     assert [row.id for row in table.collect()] == values
 
@@ -161,4 +161,4 @@ def test_a_key_takes_a_type_where_every_text_is_canonical(spark, kind, texts, va
 )
 def test_a_key_stays_text_where_one_text_is_not_canonical(spark, kind, text):
     good = "2026-02-28" if isinstance(kind, T.DateType) else "1"
-    assert csv.take_type(spark.createDataFrame([(good,), (text,)], "id string"), "id", kind) is None
+    assert module.take_type(spark.createDataFrame([(good,), (text,)], "id string"), "id", kind) is None
