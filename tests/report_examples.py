@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+from cloaking.command.repeat import repeat_with
 from cloaking.results import CLASSES, QUANTILES, CloakingClass, Gate, Interval, Notice, PastRun, Run, Summary
 
 DATA = Path(__file__).resolve().parent / "data"
@@ -92,7 +93,9 @@ def run_of(summary, name="patients", gates=(), **more):
         "seconds": {"session": 5.1, "checks": 2.0, "count": 9.25, "write": 0.4, "total": 16.75},
     }
     parameters = facts["parameters"] | more.pop("parameters", {})
-    return Run(**(facts | {"parameters": parameters} | more))
+    command, command_file = repeat_with(parameters, more.get("run_date", facts["run_date"]))
+    known = {"parameters": parameters, "command": command, "command_file": command_file}
+    return Run(**(facts | known | more))
 
 
 def twelve_runs():

@@ -225,8 +225,8 @@ def read_config(*argv):
         assert error.problems
         return
     assert isinstance(found.originals, str)
-    assert found.ncp is None or found.ncp >= 1
-    assert isinstance(found.id, tuple)
+    assert found.options.ncp is None or found.options.ncp >= 1
+    assert isinstance(found.options.id, tuple)
 
 
 @profile(200)

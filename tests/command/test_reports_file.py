@@ -7,6 +7,7 @@ import numpy as np
 import oracle
 import pytest
 
+from cloaking.command.repeat import repeat_with
 from cloaking.command.settings import parse
 
 N = 400
@@ -79,23 +80,16 @@ def test_a_rule_on_a_group_that_is_not_there_is_refused_before_anything_is_count
 def test_the_page_repeats_a_run_with_rules_from_a_file(command, toml, tmp_path):
     rule = "{ metric = 'local_cloaking', group = 'c', at_least = 1.5 }"
     done = command(*toml(f"gates = [{rule}]", "where = 'id < 400'"))
-    from dataclasses import replace
-
-    from report_examples import run_of, summary_of
-
-    from cloaking.report import page
-
-    run = replace(run_of(summary_of([1, 2], [0, 0])), parameters=done.report["parameters"], name=done.report["name"])
-    words, lines = page.repeat_with(run)
+    words, lines = repeat_with(done.report["parameters"], done.report["run_date"])
     (tmp_path / "again.toml").write_text("\n".join(lines))
     argv = [*shlex.split(" ".join(words))[1:], "--config", str(tmp_path / "again.toml")]
     options = toml(f"gates = [{rule}]", "where = 'id < 400'", "output = 'x'")
     again, first = parse(argv), parse(options)
-    assert (again.rules, again.where, again.originals, again.group_by) == (
+    assert (again.rules, again.where, again.originals, again.options.group_by) == (
         first.rules,
         first.where,
         first.originals,
-        first.group_by,
+        first.options.group_by,
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from cloaking import projection
-from cloaking.errors import InputError
+from cloaking.errors import InputError, SettingsError
 from cloaking.kernel.index import AvatarIndex
 from cloaking.options import Space
 from cloaking.tables import read
@@ -194,7 +194,7 @@ def test_a_method_that_has_no_place_for_a_column_is_refused(originals):
         projection.fit(originals, Space(ncp=2, method="pca"), keys=["id"])
     with pytest.raises(InputError, match=r"mca takes categories only, and these are none: age, weight"):
         projection.fit(originals, Space(ncp=2, method="mca"), keys=["id"])
-    with pytest.raises(ValueError, match="method is 'tsne'"):
+    with pytest.raises(SettingsError, match="method is 'tsne'"):
         projection.fit(originals, Space(ncp=2, method="tsne"), keys=["id"])
 
 
