@@ -56,7 +56,7 @@ def count(plan: Plan, linked: DataFrame) -> Counted:
     """Return one row per original: its key, group, closer and within (bigint); arguments as for `count.count`."""
     columns, rows, tie_tolerance = plan.columns, plan.rows.avatars, plan.options.tie_tolerance
     start = time.monotonic()
-    points = matrix(collected(plan.avatars.select(*columns.own)), columns.own)
+    points = matrix(collected(plan.avatars.select(*columns.avatars)), columns.avatars)
     if len(points) != rows:
         raise InputError(f"avatars: {rows:,} rows when checked, {len(points):,} when read; measure a snapshot")
     shipped = _ship(linked.sparkSession, AvatarIndex(points))
@@ -64,7 +64,7 @@ def count(plan: Plan, linked: DataFrame) -> Counted:
     log.info("index: avatars=%d seconds=%.1f", len(points), time.monotonic() - start)
 
     kept = [*columns.keys, "group"]
-    originals, own = columns.originals, columns.own
+    originals, own = columns.originals, columns.avatars
 
     def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
         index = AvatarIndex.load(SparkFiles.get(name))

@@ -37,9 +37,9 @@ class Columns:
         return [f"original_{k}" for k in range(1, len(self.components) + 1)]
 
     @property
-    def own(self) -> list[str]:
+    def avatars(self) -> list[str]:
         """The internal names of an avatar's coordinates."""
-        return [f"own_{k}" for k in range(1, len(self.components) + 1)]
+        return [f"avatar_{k}" for k in range(1, len(self.components) + 1)]
 
 
 def choose_components(
@@ -93,7 +93,7 @@ def avatars(table: DataFrame, columns: Columns) -> DataFrame:
     """Select the keys of the originals that the avatars were made from, and the avatars' coordinates."""
     return table.select(
         *(column(name).alias(key) for name, key in zip(columns.made_from, columns.keys, strict=True)),
-        *_coordinates(columns.components, columns.own),
+        *_coordinates(columns.components, columns.avatars),
     )
 
 
@@ -106,7 +106,7 @@ def link(originals: DataFrame, avatars: DataFrame, columns: Columns, tasks: int)
     """
     left, right = (side.repartition(tasks, *columns.keys) for side in (originals, avatars))
     linked = left.join(right, on=columns.keys, how="inner").coalesce(tasks)
-    return linked.select(*columns.keys, "group", *columns.originals, *columns.own)
+    return linked.select(*columns.keys, "group", *columns.originals, *columns.avatars)
 
 
 def group_label(group: str) -> Column:

@@ -67,10 +67,10 @@ def count(plan: Plan, linked: DataFrame) -> DataFrame:
 def _cut(avatars: DataFrame, columns: Columns, rows: int, cell_rows: int) -> Cells:
     """Cut space into cells of about `cell_rows` avatars, estimated from a sample."""
     wanted = SAMPLED_PER_CELL * -(-rows // cell_rows)
-    points = avatars.select(*columns.own)
+    points = avatars.select(*columns.avatars)
     if wanted < rows:
         points = points.sample(fraction=wanted / rows, seed=0)
-    sample = matrix(collected(points), columns.own)
+    sample = matrix(collected(points), columns.avatars)
     # Nine tenths, so that the sample's error does not push a cell over its limit.
     return cut_cells(sample, max(1, int(0.9 * cell_rows * len(sample) / rows)))
 
@@ -78,7 +78,7 @@ def _cut(avatars: DataFrame, columns: Columns, rows: int, cell_rows: int) -> Cel
 def _boxes(avatars: DataFrame, columns: Columns, cells: Cells) -> Boxes:
     """Return each cell's exact size and bounding box."""
     placed = _placed(avatars, columns, cells, np.ones(cells.count, np.int64))
-    corners = [function(name) for function in (F.min, F.max) for name in columns.own]
+    corners = [function(name) for function in (F.min, F.max) for name in columns.avatars]
     found = collected(placed.groupBy("cell").agg(F.count(F.lit(1)), *corners))
     found = np.column_stack([column.to_numpy().astype(np.float64) for column in found.columns])
     found = found[found[:, 0].argsort()]
@@ -89,7 +89,7 @@ def _boxes(avatars: DataFrame, columns: Columns, cells: Cells) -> Boxes:
 
 def _placed(avatars: DataFrame, columns: Columns, cells: Cells, parts: Integers) -> DataFrame:
     """Add to each avatar its cell and its part of the cell, by a hash, so that a retried task gives the same parts."""
-    own = columns.own
+    own = columns.avatars
     hashed = avatars.select(*own, F.xxhash64(*columns.keys, *own).alias("hash"))
 
     def placed(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -110,7 +110,7 @@ def _visits(
 
     An original that visits no cell also has one row, with a negative cell; these rows are spread over as many tasks.
     """
-    originals, own = columns.originals, columns.own
+    originals, own = columns.originals, columns.avatars
     kept = [*columns.keys, "group", *originals, *own]
     hashed = linked.select(*kept, F.xxhash64(*columns.keys).alias("hash"))
     spread = int(parts.sum())
@@ -154,7 +154,7 @@ def _cell_counter(
     columns: Columns, kept: list[str], tie_tolerance: float
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return the function that counts over rows sorted by cell and part, with the avatars before the visitors."""
-    originals, own = columns.originals, columns.own
+    originals, own = columns.originals, columns.avatars
 
     def counted(batches: Batches) -> Iterator[pa.RecordBatch]:
         here: tuple[int, int] | None = None

@@ -24,7 +24,7 @@ _DISTINCT_ERROR = 0.03  # relative error of the distinct counts, well below MANY
 
 def observed(columns: Columns, tie_tolerance: float) -> list[Column]:
     """Return the aggregates to observe over linked rows, for `of_rows`."""
-    x, y = ([F.col(name) for name in names] for names in (columns.originals, columns.own))
+    x, y = ([F.col(name) for name in names] for names in (columns.originals, columns.avatars))
     distance = F.sqrt(_squares([a - b for a, b in zip(x, y, strict=True)]))
     tau = tie_tolerance * (F.sqrt(_squares(x)) + F.sqrt(_squares(y)))
     differs = distance > tau

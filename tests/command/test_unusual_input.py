@@ -74,7 +74,7 @@ STRANGE_NAMES = [
     "*",
     "1",
     "key_1",
-    "own_1",
+    "avatar_1",
     "x'",
 ]
 

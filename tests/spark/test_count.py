@@ -88,7 +88,9 @@ def test_the_columns_of_the_avatars_may_stand_in_another_order(spark):
     assert counted(originals, avatars, ncp=1) == {1: (1, 0)}
 
 
-@pytest.mark.parametrize("names", [["Dim. 1", "Dim. 2"], ["a b", "a`b"], ["own_1", "original_1"], ["group", "key_1"]])
+@pytest.mark.parametrize(
+    "names", [["Dim. 1", "Dim. 2"], ["a b", "a`b"], ["avatar_1", "original_1"], ["group", "key_1"]]
+)
 def test_names_of_components_may_hold_anything(spark, names):
     originals = table(spark, [1], [[0, 0]], names)
     assert counted(originals, table(spark, [1, 2], [[3, 4], [5, 0]], names)) == {1: (0, 1)}

@@ -20,7 +20,7 @@ def test_each_original_gets_the_coordinates_of_its_own_avatar(spark):
     avatars = spark.createDataFrame([(3, 0.0, 0), (2, 2.5, 3), (1, 1.5, 2)], "id long, x float, y int")
     expected = spark.createDataFrame(
         [(1, 0, 10.0, 11.0, 1.5, 2.0), (2, 0, 20.0, 22.0, 2.5, 3.0)],
-        "key_1 long, group int, original_1 double, original_2 double, own_1 double, own_2 double",
+        "key_1 long, group int, original_1 double, original_2 double, avatar_1 double, avatar_2 double",
     )
     found = linked(originals, avatars, Columns(("id",), ("id",), ("x", "y")))
     assert_df_equality(found, expected, ignore_row_order=True, ignore_nullable=True)
@@ -30,7 +30,7 @@ def test_a_key_of_two_columns_links_only_where_both_agree(spark):
     originals = spark.createDataFrame([("a", 1, 0.0), ("a", 2, 1.0), ("b", 1, 2.0)], "ward string, id int, x double")
     avatars = spark.createDataFrame([("b", 1, 7.0), ("a", 2, 8.0), ("a", 1, 9.0)], "w string, n int, x double")
     found = linked(originals, avatars, Columns(("ward", "id"), ("w", "n"), ("x",)))
-    assert {(row.key_1, row.key_2, row.own_1) for row in found.collect()} == {
+    assert {(row.key_1, row.key_2, row.avatar_1) for row in found.collect()} == {
         ("a", 1, 9.0), ("a", 2, 8.0), ("b", 1, 7.0),
     }  # fmt: skip
 
@@ -62,7 +62,7 @@ def test_a_key_of_any_type_links_and_passes_untouched(spark, kind, keys):
     avatars = spark.createDataFrame([(key, 10.0 + i) for i, key in enumerate(keys)], f"id {kind}, x double")
     found = linked(originals, avatars.orderBy(F.desc("x")), Columns(("id",), ("id",), ("x",)))
     assert found.schema["key_1"].dataType == originals.schema["id"].dataType
-    assert [(r.key_1, r.original_1, r.own_1) for r in found.orderBy("original_1").collect()] == [
+    assert [(r.key_1, r.original_1, r.avatar_1) for r in found.orderBy("original_1").collect()] == [
         (key, float(i), 10.0 + i) for i, key in enumerate(keys)
     ]
 
@@ -74,11 +74,13 @@ def test_the_type_of_the_key_is_that_of_the_originals_where_the_avatars_have_a_w
 
 
 def test_no_name_of_a_column_can_clash_with_our_own(spark):
-    names = ["key_1", "group", "own_1", "original 1", "Dim. 1", "a`b"]
+    names = ["key_1", "group", "avatar_1", "original 1", "Dim. 1", "a`b"]
     schema = ", ".join(f"`{name.replace('`', '``')}` double" for name in names[1:])
     originals = spark.createDataFrame([(1, 1.0, 2.0, 3.0, 4.0, 5.0)], f"key_1 int, {schema}")
     found = linked(originals, originals, Columns(("key_1",), ("key_1",), tuple(names[1:]))).collect()[0]
-    assert [found[f"original_{k}"] for k in range(1, 6)] == [found[f"own_{k}"] for k in range(1, 6)] == [1, 2, 3, 4, 5]
+    assert (
+        [found[f"original_{k}"] for k in range(1, 6)] == [found[f"avatar_{k}"] for k in range(1, 6)] == [1, 2, 3, 4, 5]
+    )
 
 
 @pytest.mark.parametrize("shuffle_partitions", [2, 200])
