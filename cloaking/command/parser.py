@@ -53,6 +53,10 @@ class Parser(argparse.ArgumentParser):
                 more["action"] = "append"
             self._groups[said["group"]].add_argument(f"--{one.name.replace('_', '-')}", help=said["help"], **more)
 
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """Return the group of options of this title."""
+        return self._groups[title]
+
     def readable(self) -> dict[str, argparse.Action]:
         """Return the options that a configuration file may contain, by their names with underscores."""
         only_here = ("help", "version", "config", "report")

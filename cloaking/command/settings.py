@@ -180,8 +180,9 @@ def parser() -> Parser:
     found.add_options(Options)
     found.add_options(Settings)
     found.add_options(Space, without=("method", "ncp"))
-    found.add_argument("--config", metavar="FILE", help="TOML: long options with underscores; the command line wins")
-    found.add_argument("--report", metavar="NAME", type=text, help="which [reports.NAME] of the file to run")
+    running = found.group(RUNNING)
+    running.add_argument("--config", metavar="FILE", help="TOML: long options with underscores; the command line wins")
+    running.add_argument("--report", metavar="NAME", type=text, help="which [reports.NAME] of the file to run")
     return found
 
 

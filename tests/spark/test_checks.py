@@ -18,10 +18,10 @@ NAN, INF = math.nan, math.inf
 
 def prepare(originals, avatars, link=None, labels=("originals", "avatars", "link"), **options):
     """Prepare with options as `local_cloaking` takes them."""
-    told = Options.of(options)
-    key = told.made_from or told.id if link is None else own_ids(avatars, told.id)
-    sides = Side(originals, labels[0], told.id), Side(avatars, labels[1], key)
-    return plan.prepare(*sides, told, linked_by=None if link is None else Side(link, labels[2], ()))
+    chosen = Options.of(options)
+    key = chosen.made_from or chosen.id if link is None else own_ids(avatars, chosen.id)
+    sides = Side(originals, labels[0], chosen.id), Side(avatars, labels[1], key)
+    return plan.prepare(*sides, chosen, linked_by=None if link is None else Side(link, labels[2], ()))
 
 
 @pytest.fixture
